@@ -53,6 +53,7 @@ from .combiners import (
     aggregate,
     coalesce,
     col,
+    concat,
     from_columns,
     from_scalar,
     when,
@@ -213,6 +214,7 @@ __all__ = [  # noqa: RUF022
     "Expr",
     "coalesce",
     "col",
+    "concat",
     "when",
     # Computations with state for each key
     "KeyContext",

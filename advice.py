@@ -6,16 +6,16 @@ Guarded by tests/test_advice.py.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .errors import NoSuchStep, UnknownName
 
-_FUNCTION = "write a function of an Arrow table, such as lambda rows: pc.utf8_lower(rows['x'])"
-
 
 def _each(names: str, advice: str) -> dict[str, str]:
-    return dict.fromkeys(names.split(), advice)
+    """The same advice for each name, with the name in place of {}."""
+    return {name: advice.replace("{}", name) for name in names.split()}
 
 
 OF_EXPRESSIONS: Mapping[str, str] = {
@@ -30,9 +30,63 @@ OF_EXPRESSIONS: Mapping[str, str] = {
     **_each("alias name rename label", "write the name before it, as in with_columns(name=...)"),
     "between": "write (x >= low) & (x <= high)",
     "eqNullSafe": "write (x == y) | (x.is_null() & y.is_null())",
-    **_each("str dt lower upper strip trim replace split substr slice concat length", _FUNCTION),
-    **_each("contains startswith startsWith endswith endsWith like ilike rlike match", _FUNCTION),
-    **_each("round floor ceil sqrt log exp clip map apply hour minute day month year date truncate", _FUNCTION),
+    **_each("lower to_lowercase", "write x.str.to_lowercase()"),
+    **_each("upper to_uppercase", "write x.str.to_uppercase()"),
+    **_each("strip trim strip_chars", "write x.str.strip_chars()"),
+    **_each("contains like ilike rlike match", "write x.str.contains('a.c')"),
+    **_each("startswith startsWith starts_with", "write x.str.starts_with('a')"),
+    **_each("endswith endsWith ends_with", "write x.str.ends_with('a')"),
+    **_each("replace replace_all regexp_replace", "write x.str.replace_all('a', 'b', literal=True)"),
+    **_each("split split_part", "write x.str.split_part(',', 0)"),
+    **_each("substr substring slice", "write x.str.slice(0, 3)"),
+    **_each("length len len_chars", "write x.str.len_chars()"),
+    **_each("concat cat", "write uc.concat(x, y)"),
+    **_each("year quarter month week day weekday hour minute second date total_seconds", "write x.dt.{}()"),
+    **_each("date_trunc truncate trunc", "write x.dt.truncate('1 hour')"),
+    **_each("round floor ceil sqrt exp sign sin cos tan", "write x.call('{}')"),
+    "log": "write x.call('ln')",
+    **_each("clip", "write uc.when(x > high, high, x)"),
+    **_each("map apply map_elements", "write a function of an Arrow table, such as lambda rows: pc.ln(rows['x'])"),
+}
+
+OF_TEXTS: Mapping[str, str] = {
+    **_each("lower casefold", "write x.str.to_lowercase()"),
+    **_each("upper", "write x.str.to_uppercase()"),
+    **_each("strip trim", "write x.str.strip_chars()"),
+    **_each("lstrip ltrim", "write x.str.strip_chars_start()"),
+    **_each("rstrip rtrim", "write x.str.strip_chars_end()"),
+    **_each("match fullmatch like rlike", "write x.str.contains('^a.c$')"),
+    **_each("startswith startsWith", "write x.str.starts_with('a')"),
+    **_each("endswith endsWith", "write x.str.ends_with('a')"),
+    **_each("replace_many sub regexp_replace", "write x.str.replace_all('a', 'b')"),
+    **_each("split split_exact partition get", "write x.str.split_part(',', 0)"),
+    **_each("substr substring head tail", "write x.str.slice(0, 3), or x.str.slice(-3)"),
+    **_each("len length size n_chars lengths", "write x.str.len_chars()"),
+    **_each("cat concat join", "write uc.concat(x, y)"),
+    **_each("extract extract_groups", "write x.call('extract_regex', options={'pattern': '(?P<a>.)'}).field('a')"),
+    **_each("find index", "write x.call('find_substring', options={'pattern': 'a'})"),
+    **_each("count count_matches", "write x.call('count_substring', options={'pattern': 'a'})"),
+    **_each("to_datetime strptime", "write x.call('strptime', options={'format': '%d.%m.%Y', 'unit': 'us'})"),
+    **_each("reverse title capitalize", "write x.call('utf8_{}')"),
+}
+
+OF_TIMES: Mapping[str, str] = {
+    **_each("dayofweek day_of_week isoweekday", "write x.dt.weekday(), which is 1 for Monday"),
+    **_each("dayofyear day_of_year", "write x.dt.ordinal_day()"),
+    **_each("dayofmonth day_of_month", "write x.dt.day()"),
+    **_each("weekofyear isocalendar iso_week", "write x.dt.week()"),
+    **_each("iso_year is_leap_year", "write x.call('{}')"),
+    **_each("floor trunc round date_trunc normalize", "write x.dt.truncate('1 hour')"),
+    "millisecond": "write x.dt.microsecond() // 1000",
+    **_each("days", "write x.dt.total_days()"),
+    **_each("seconds", "write x.dt.total_seconds()"),
+    **_each("total_milliseconds total_microseconds microseconds", "write x // timedelta(milliseconds=1)"),
+    **_each("tz_convert astimezone", "write x.dt.convert_time_zone('Europe/Berlin')"),
+    **_each("tz_localize replace_time_zone", "write x.call('assume_timezone', options={'timezone': 'Europe/Berlin'})"),
+    **_each("strftime to_string", "write x.call('strftime', options={'format': '%Y-%m-%d'})"),
+    **_each("offset_by", "write x + timedelta(days=1)"),
+    **_each("timestamp epoch", "write x.cast('int64')"),
+    **_each("time", "write x.cast(pa.time64('us'))"),
 }
 
 OF_COMBINERS: Mapping[str, str] = {
@@ -44,7 +98,6 @@ OF_COMBINERS: Mapping[str, str] = {
 }
 
 OF_RESULTS: Mapping[str, str] = {
-    **dict.fromkeys(("show", "head", "collect"), "print it, or write result.to_pylist()"),
     **dict.fromkeys(("df", "toPandas", "to_df"), "write result.to_pandas(flat=True)"),
     **dict.fromkeys(
         ("write", "to_csv", "to_parquet"), "write result.to_table('parquet:folder'), or to_pandas(flat=True)"
@@ -54,14 +107,10 @@ OF_RESULTS: Mapping[str, str] = {
 """Advice for names of DataFrames that an Arrow table does not have."""
 
 _STEPS = {
-    "combine": "write flow.window(uc.Global()).combine(...) to combine all rows, or another window",
-    "agg": "write flow.window(...).combine(...)",
-    "groupBy": "write flow.window(...).combine(by=...)",
-    "groupby": "write flow.window(...).combine(by=...)",
-    "group_by": "write flow.window(...).combine(by=...)",
-    **dict.fromkeys(
-        ("aggregate", "reduce", "sum", "mean", "avg", "min", "max", "reduceByKey", "combine_per_key"),
-        "write flow.window(...).combine(total=uc.Sum('x'))",
+    **_each("groupBy groupby group_by", "write flow.combine(by=...), or flow.window(...).combine(by=...)"),
+    **_each(
+        "aggregate reduce sum mean avg min max reduceByKey combine_per_key",
+        "write flow.combine(total=uc.Sum('x')), or flow.window(...).combine(total=uc.Sum('x'))",
     ),
     **dict.fromkeys(("key_by", "keyBy"), "give by= to flow.window(...).combine(by=..., ...)"),
     **dict.fromkeys(("resample", "tumble"), "write flow.window(uc.Fixed('1 minute')).combine(...)"),
@@ -75,16 +124,13 @@ _STEPS = {
 }
 
 _RESULTS = {
-    "filter": "write flow.where(uc.col('x') > 0)",
-    "withColumn": "write flow.with_columns(name=...)",
-    "show": "write flow.df.show()",
-    "collect": "write flow.df.collect()",
-    "count": "write flow.df.count(), or combine(n=uc.Count())",
-    "first": "write flow.df.first()",
-    "head": "write flow.df.head()",
-    "toPandas": "write flow.df.toPandas()",
-    "to_pandas": "write flow.df.toPandas()",
-    "toArrow": "write flow.df.toArrow()",
+    **_each("withColumn withColumns", "write flow.with_columns(name=...)"),
+    "count": "write flow.combine(n=uc.Count())",
+    **_each("first take limit", "write flow.head(n), or flow.df.limit(n) on Spark"),
+    **_each("toPandas to_df", "write flow.to_pandas(), or flow.df.toPandas() on Spark"),
+    "toArrow": "write flow.to_arrow(), or flow.df.toArrow() on Spark",
+    "to_list": "write flow.collect()",
+    "to_dicts": "write flow.collect()",
     "write": "write flow.df.write",
     "writeStream": "write flow.write_stream(checkpoint=...)",
     "printSchema": "print flow.schema",
@@ -93,8 +139,6 @@ _RESULTS = {
     "union": "write uc.union(flow, other)",
     "unionByName": "write uc.union(flow, other)",
     "merge": "write flow.join(other, on=..., within=...)",
-    "drop": "write flow.select(...) with the columns that stay",
-    "assign": "write flow.with_columns(name=...)",
     "mapInArrow": "write flow.map(function)",
     "mapInPandas": "write flow.map(function)",
     "flatMap": "write flow.flat_map(function)",
@@ -106,13 +150,10 @@ _RESULTS = {
     ),
     **dict.fromkeys(("dropna", "isna", "isnull"), "write flow.where(~uc.col('x').is_null())"),
     **dict.fromkeys(("fillna", "na"), "write flow.with_columns(x=uc.col('x').fill_null(0))"),
-    **dict.fromkeys(
-        ("rename", "withColumnRenamed", "withColumnsRenamed", "alias"),
-        "write flow.with_columns(new=uc.col('old')), and flow.select(...) with the columns that stay",
-    ),
-    **dict.fromkeys(("apply", "pipe", "map_partitions", "map_batches"), "write flow.map(function)"),
+    **_each("withColumnRenamed withColumnsRenamed alias rename_columns", "write flow.rename({'old': 'new'})"),
+    **_each("apply map_partitions map_batches", "write flow.map(function)"),
+    "transform": "write flow.pipe(function)",
     "explode": "write flow.flat_map(function)",
-    "limit": "write flow.df.limit(...)",
     **dict.fromkeys(("cache", "persist"), "write flow.df.cache()"),
     **dict.fromkeys(
         ("start", "execute", "awaitTermination"),
@@ -127,10 +168,11 @@ _RESULTS = {
 }
 """Advice about rows and panes, which a flow has and `flow.window(...)` does not have before `combine`."""
 
-_OF_A_FLOW = (
-    *("df", "distinct", "explain", "flat_map", "foreach_batch", "in_order", "join", "left_out", "map", "process"),
-    *("replay", "run", "schema", "select", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
-)
+_OF_A_FLOW = [
+    *("assign", "collect", "df", "distinct", "drop", "explain", "filter", "flat_map", "foreach_batch", "head"),
+    *("in_order", "join", "left_out", "map", "pipe", "process", "rename", "replay", "run", "schema", "select", "show"),
+    *("to_arrow", "to_pandas", "to_polars", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
+]
 
 _OURS = {
     # windows
@@ -192,6 +234,7 @@ _OURS = {
     "Files": "read_parquet read_csv read_json read_files",
     "col": "column Col",
     "when": "case case_when If",
+    "concat": "concat_str concat_ws",
     "session": "spark SparkSession",
     "span": "timedelta interval duration",
 }
@@ -203,13 +246,18 @@ _OTHER = {
     "accumulating": "give mode='accumulating' to flow.window(...)",
     "discarding": "give mode='discarding' to flow.window(...)",
     "AccumulationMode": "give mode='accumulating', 'discarding' or 'retracting' to flow.window(...)",
-    "concat": "write uc.union(a, b)",
     "WindowInto": "write flow.window(uc.Fixed('1 minute'))",
     "run": "write flow.run() in this process, flow.df on Spark, or flow.to_table(target)",
     "replay": "write uc.flow(...).replay(), and then the windows",
     "sink": "write flow.to_table(target), or flow.write_stream(checkpoint=...)",
     "to_table": "write flow.to_table(target)",
     "OrFinally": "write trigger.or_finally(...)",
+    "Rolling": "write uc.Sliding('10 minutes', '1 minute'), for windows that overlap",
+    **_each(
+        "accumulate merge_accumulated uncombine_accumulated extract_accumulated add_udf merge_udf uncombine_udf "
+        "extract_udf as_arrow_udf as_pandas_udf register pandas_udf arrow_udf",
+        "write uc.Accumulator(combiner), which has add, merge, uncombine, extract, udf and register",
+    ),
 }
 
 _OUR_NAMES = {other: ours for ours, others in _OURS.items() for other in others.split()}
@@ -240,6 +288,17 @@ class Adviser:
             raise self._no_such(name)
 
 
+def own_names(kind: type) -> set[str]:
+    """The public names of a class, without second names of a method, which other libraries have for it.
+
+    >>> from uncombine.flows import Flow
+    >>> "where" in own_names(Flow), "filter" in own_names(Flow)
+    (True, False)
+    """
+    named = {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+    return {name for name, value in named.items() if getattr(value, "__name__", name) == name}
+
+
 def no_such_method(owner: str, value: object, name: str, advice: Mapping[str, str]) -> AttributeError:
     """The error for an attribute that an expression or a combiner does not have.
 
@@ -254,8 +313,8 @@ def no_such_method(owner: str, value: object, name: str, advice: Mapping[str, st
 def no_such_step(name: str) -> AttributeError:
     """The error for an attribute that a flow does not have.
 
-    >>> no_such_step("show")
-    NoSuchStep('a flow has no show: write flow.df.show()')
+    >>> no_such_step("fillna")
+    NoSuchStep("a flow has no fillna: write flow.with_columns(x=uc.col('x').fill_null(0))")
     """
     advice = _STEPS.get(name) or _RESULTS.get(name)
     return NoSuchStep(f"a flow has no {name}: {advice}") if advice else _unknown("Flow", name)
@@ -288,6 +347,9 @@ def no_such_name(name: str, names: Iterable[str]) -> UnknownName:
     UnknownName("uncombine has no name 'Avg': did you mean uc.Mean?")
     """
     said = f"uncombine has no name {name!r}"
+    if percent := re.fullmatch(r"[pP](\d{2,9})", name):
+        share = f"0.{percent[1]}"
+        return UnknownName(f"{said}: write uc.Quantile('x', {share}), or uc.ApproxQuantiles('x', [{share}])")
     if name in _OTHER:
         return UnknownName(f"{said}: {_OTHER[name]}")
     ours = _OUR_NAMES.get(name) or our_name(name, names)
@@ -309,6 +371,30 @@ def our_name(name: str, names: Iterable[str]) -> str | None:
         return others[plain]
     close = difflib.get_close_matches(plain, ours, n=1, cutoff=0.75)
     return ours[close[0]] if close else None
+
+
+_AGGREGATES = (
+    *("Sum", "Mean", "Min", "Max", "Count", "CountDistinct", "Median", "StdDev", "Variance", "First", "Last", "Mode"),
+    *("Product", "BoolAnd", "BoolOr", "CollectList", "CollectSet", "Skewness", "Kurtosis", "ApproxCountDistinct"),
+)
+_CALLED = re.compile(r"Column<'(?P<f>\w+)\((?P<x>\w*)\)( AS \w+)?'>|col\(\"(?P<y>\w+)\"\)\.(?P<g>\w+)\(\)")
+"""An aggregate as it prints itself: one of Spark, or one of Polars."""
+
+
+def combiner_for(value: object) -> str | None:
+    """The combiner to write in the place of what other libraries take for one; None if it is not known.
+
+    >>> combiner_for("sum"), combiner_for(len), combiner_for(("score", "mean"))
+    ("uc.Sum('x')", 'uc.Count()', "uc.Mean('score')")
+    """
+    column = "x"
+    if isinstance(value, tuple) and len(value) == 2:  # as pandas names an aggregate and its column
+        column, value = str(value[0]), value[1]
+    if found := _CALLED.fullmatch(str(value)):
+        column, value = found["x"] or found["y"] or "x", found["f"] or found["g"]
+    name = value if isinstance(value, str) else getattr(value, "__name__", "") if callable(value) else ""
+    ours = our_name(name, _AGGREGATES)
+    return None if ours is None else "uc.Count()" if ours == "Count" else f"uc.{ours}({column!r})"
 
 
 DIFF = "diff"
@@ -335,11 +421,15 @@ __all__ = [
     "OF_COMBINERS",
     "OF_EXPRESSIONS",
     "OF_RESULTS",
+    "OF_TEXTS",
+    "OF_TIMES",
     "Adviser",
+    "combiner_for",
     "no_such_method",
     "no_such_name",
     "no_such_step",
     "no_such_step_before_combine",
     "our_name",
+    "own_names",
     "uncounted",
 ]

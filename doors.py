@@ -5,7 +5,7 @@ Guarded by tests/test_doors.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
@@ -48,7 +48,8 @@ def flow(
     rows
         * a DataFrame of Spark, bounded or streaming;
         * a path, a list of paths, or `uc.Files`;
-        * a table: of pyarrow, pandas, Polars, DuckDB, or of anything with `__arrow_c_stream__`; or a list of dicts;
+        * a table: of pyarrow, pandas, Polars, DuckDB, or of anything with `__arrow_c_stream__`; a list of dicts, or a
+          dict of columns. A dataset of pyarrow, a lazy frame and a generator are read whole, here and now;
         * a script: a list of `uc.Elements`, `uc.Watermark` and `uc.Clock`;
         * a `pyarrow.Schema`, for rows that come later, by a script.
     spark
@@ -108,6 +109,10 @@ def flow(
         raise TypeMismatch(
             "uc.flow() was given a session: write uc.flow(spark.table(name)), or uc.flow(path, spark=...)"
         )
+    if hasattr(rows, "read") and hasattr(rows, "close"):
+        raise TypeMismatch("uc.flow() was given an open file: write uc.flow(path)")
+    if isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__"):  # of rows, tables, paths or entries
+        rows = list(rows)
     tuned = tuning or Tuning()
     settings = Settings(
         time=time,

@@ -217,13 +217,16 @@ class _Parameters:
                 raise InvalidArgument(f"{self.owner}() was given {name!r} twice, by place and by name: leave one out")
         for name in self.required:
             if name not in options and name not in by_place:
+                what = "a column" if name == "input" else repr(name)
                 raise InvalidArgument(
-                    f"{self.owner}() needs {name!r}, but was given {_arguments(count + len(options))}: write "
+                    f"{self.owner}() needs {what}, but was given {_arguments(count + len(options))}: write "
                     f"{self._call(self.required)}"
                 )
 
     def _call(self, names: Iterable[str]) -> str:
-        return f"{self.owner}({', '.join(f'{name}=...' if name in self.named else name for name in names)})"
+        """A call with these arguments; a column stands for the input of a combiner."""
+        texts = (f"{name}=..." if name in self.named else "'x'" if name == "input" else name for name in names)
+        return f"{self.owner}({', '.join(texts)})"
 
 
 def _arguments(count: int) -> str:

@@ -5,7 +5,8 @@ netted and applied: any rows, or rows of the last ten windows, as in most stream
 100,000 rows: as one Arrow insert into a table of DuckDB with as many rows, as one COPY into a table of PostgreSQL with
 as many rows and the same unique index, or as one merge of delta-rs by the same keys. An upsert by hand puts the rows
 in the place of those of their keys, in one transaction without a number or a check: in DuckDB one DELETE ... USING and
-one INSERT, in PostgreSQL one COPY into a temporary table and one UPDATE ... FROM.
+one INSERT, in PostgreSQL one COPY into a temporary table and one UPDATE ... FROM. A copy for readers of a file of
+DuckDB is compared with DuckDB's own copy of a database.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +31,7 @@ from harness import Row
 import uncombine as uc
 from uncombine.tables import Changes, Layout, changes_of, target_of
 from uncombine.tables.postgresql import FILL
+from uncombine.tables.publishing import PublishedCopy
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
@@ -65,6 +67,7 @@ def rows() -> Iterator[Row]:
         yield from _large(
             f"duckdb:///{folder}/ours.db#t", "DuckDB", "a bare Arrow insert", 3, _DuckDB(folder / "bare.db")
         )
+        yield from _copied(folder)
         yield from _large(server.url("ours"), "PostgreSQL", "a bare COPY", 3, _PostgreSQL(server.url()))
         yield from _large(f"delta:{folder}/ours", "Delta", "a bare merge of delta-rs", 1.5, _Delta(folder / "bare"))
         yield from _few(folder, server)
@@ -139,6 +142,25 @@ def _large(url: str, name: str, against: str, target: float, bare: Any) -> Itera
         yield Row(f"{name}: 10 changed keys of 5 M{words}", small, 0.1, None, "100 ms", "s")
     writer.close()
     bare.close()
+
+
+def _copied(folder: Path) -> Iterator[Row]:
+    """A copy for readers of the file of the large table."""
+    import duckdb
+
+    path = folder / "ours.db"
+    copy = PublishedCopy(path, folder / "seen.db", 0, "bench", nullcontext)
+    times: list[tuple[float, float]] = []
+    for run in range(RUNS):
+        ours, _ = _timed(copy.start)
+        with duckdb.connect() as db:
+            db.execute(f"ATTACH '{path}' AS one (READ_ONLY)")
+            db.execute(f"ATTACH '{folder}/by hand {run}.db' AS other")
+            bare, _ = _timed(lambda db=db: db.execute("COPY FROM DATABASE one TO other"))  # type: ignore[misc]
+        times.append((ours, bare))
+    ours, bare = (statistics.median(part) for part in zip(*times, strict=True))
+    size = f"{path.stat().st_size >> 20} MB"
+    yield Row(f"DuckDB: a copy of {size} with 5 M rows for readers", ours, bare, None, "COPY FROM DATABASE", "s")
 
 
 def _timed(work: Callable[[], T]) -> tuple[float, T]:

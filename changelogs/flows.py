@@ -15,9 +15,10 @@ import pyarrow as pa
 from ..advice import DIFF, NAME_WEIGHTS, uncounted
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import Reading
-from ..flows.flow import Flow, Source, flow_of
-from ..flows.settings import Settings
-from ..panes.transforms import Select
+from ..flows.engine import Source
+from ..flows.flow import Flow
+from ..flows.settings import Settings, check_settings
+from ..panes.selection import Select
 from ..panes.upserts.stage import UpsertsStage
 from ..panes.upserts.upserts import Upserts
 from ..panes.watermarks.watermark_strategies import IngressTime
@@ -39,10 +40,19 @@ class UnreadSource:
 
     schema: pa.Schema
     """The columns of its rows, or of its messages."""
-    make: Callable[[Reading | None], Source]
+    make: Callable[[Reading | None], Source[Flow]]
     """Makes the source for a reading of its messages; None for plain rows."""
     strict: bool
     """True if a message that cannot be read raises; otherwise it is a bad row."""
+
+
+def flow_of(source: Source[Flow], settings: Settings) -> Flow:
+    """Build a flow over any source and check its settings against the schema."""
+    schema = source.schema
+    check_settings(settings, schema, source.streaming)
+    if isinstance(settings.strategy, IngressTime) and settings.time not in schema.names:
+        schema = schema.append(pa.field(settings.time, pa.timestamp("us", "UTC")))
+    return Flow(source=source, settings=settings, source_schema=schema)
 
 
 def flow_over(source: UnreadSource, settings: Settings, changelog: Changelog | None) -> Flow:
@@ -73,7 +83,7 @@ def reading_of(changelog: Any, columns: pa.Schema, settings: Settings, strict: b
     return reading
 
 
-def changed_flow(source: Source, settings: Settings, reading: Reading) -> Flow:
+def changed_flow(source: Source[Flow], settings: Settings, reading: Reading) -> Flow:
     """A flow over the rows of a changelog; each has its weight."""
     keyed, names = reading.upserted, tuple(reading.row.names)
     settings = replace(settings, changelog=reading.meaning)
@@ -105,4 +115,4 @@ def warn_of_changes(names: list[str], settings: Settings) -> None:
             return
 
 
-__all__ = ["UnreadSource", "changed_flow", "flow_over", "reading_of", "warn_of_changes"]
+__all__ = ["UnreadSource", "changed_flow", "flow_of", "flow_over", "reading_of", "warn_of_changes"]

@@ -14,17 +14,20 @@ from typing import Any
 
 from .. import combiners
 from ..combiners import Combiner
-from ..combiners.read_repr import Unreadable, read_value
+from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
 from ..errors import InvalidArgument, nearest
 from ..windows.texts import quoted, reading, require_short
 
 _COMBINERS: Mapping[str, Any] = {
-    name: value
-    for name in combiners.__all__
-    if isinstance(value := getattr(combiners, name), type) and issubclass(value, Combiner)
-} | {"col": combiners.col}
+    **{
+        name: value
+        for name in combiners.__all__
+        if isinstance(value := getattr(combiners, name), type) and issubclass(value, Combiner)
+    },
+    **EXPRESSIONS,
+}
 
-_OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey", "Struct", "col")]
+_OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey", "Struct", *EXPRESSIONS)]
 """The combiners that `function:column` can make."""
 
 _SHORT = {"avg": "Mean", "average": "Mean", "std": "StdDev", "stddev": "StdDev", "var": "Variance"}

@@ -14,7 +14,7 @@ from .collect import CollectList, CollectSet
 from .combiner import Combiner
 from .counting import Count, CountIf
 from .distinct_counts import CountDistinct
-from .expressions.expr import Expr, coalesce, col, when
+from .expressions.expr import Expr, coalesce, col, concat, when
 from .extremes import Max, Min
 from .fingerprint import Fingerprint
 from .from_columns import from_columns
@@ -82,6 +82,7 @@ __all__ = [
     "aggregate",
     "coalesce",
     "col",
+    "concat",
     "from_columns",
     "from_scalar",
     "when",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, Protocol
@@ -41,7 +41,7 @@ PIECE_BYTES = 1 << 30
 
 
 def aggregate(
-    table: pa.Table | pa.RecordBatch | pd.DataFrame | Sequence[Mapping[str, Any]] | ArrowStream,
+    table: pa.Table | pa.RecordBatch | pd.DataFrame | Iterable[Mapping[str, Any]] | Mapping[str, Any] | ArrowStream,
     by: str | Sequence[str] = (),
     diff: str | None = None,
     *unnamed: Never,
@@ -52,9 +52,10 @@ def aggregate(
     Parameters
     ----------
     table
-        An Arrow table or record batch, a pandas DataFrame (whose NaN means missing, as in pandas), a list of dicts, or
-        anything with `__arrow_c_stream__`, such as a Polars DataFrame. Columns may be of any size. Large and view types
-        are computed as the plain types, extension types as those that store them, and results have plain types.
+        An Arrow table or record batch, a pandas DataFrame (whose NaN means missing, as in pandas), a list of dicts, a
+        dict of columns, or anything with `__arrow_c_stream__`, such as a Polars DataFrame. Columns may be of any size.
+        Large and view types are computed as the plain types, extension types as those that store them, and results have
+        plain types.
     by
         The key columns. Null is a key of its own, and NaN equals NaN. Without key columns all rows are one group,
         and the result always has one row; the result of no rows is 0 for counts and null for most combiners.
@@ -176,7 +177,13 @@ def _pieces(plan: Plan, keys: list[str], table: pa.Table, weights: Weights) -> I
 
 
 def as_table(table: Any) -> pa.Table:
-    """A table from what users hold: Arrow as it is, a pandas DataFrame without its index, an Arrow stream, or dicts."""
+    """A table from what users hold: Arrow as it is, a pandas DataFrame without its index, dicts, or what gives these.
+
+    >>> as_table({"x": [1, 2]}).to_pylist()
+    [{'x': 1}, {'x': 2}]
+    >>> as_table({"x": i} for i in range(2)).num_rows
+    2
+    """
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, pa.RecordBatch):
@@ -187,27 +194,67 @@ def as_table(table: Any) -> pa.Table:
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             reason = ": ".join(map(str, reversed(error.args)))
             raise TypeMismatch(f"a column of the DataFrame has values of different types: {reason}") from None
+    if type(table).__name__ == "LazyFrame" and hasattr(table, "collect"):  # of Polars or narwhals
+        return as_table(table.collect())
     if hasattr(table, "__arrow_c_stream__"):
         return pa.table(table)
+    if type(table).__module__.startswith("pyarrow.") and hasattr(table, "to_table"):  # a dataset, or a scanner of one
+        return table.to_table()
+    if isinstance(table, Iterator) and not hasattr(table, "read"):
+        table = list(table)
     if isinstance(table, list | tuple) and all(isinstance(row, Mapping) for row in table):
         return _table_of_rows(table)
-    reading = ": read it first, as with pyarrow.parquet.read_table(path)"
-    then = ": write pa.table(...)" if isinstance(table, Mapping) else reading if isinstance(table, str | Path) else ""
+    if isinstance(table, list | tuple) and all(isinstance(part, pa.Table | pa.RecordBatch) for part in table):
+        return _table_of_tables([as_table(part) for part in table])
+    if isinstance(table, Mapping):
+        return _table_of_columns(table)
+    then = ": read it first, as with pyarrow.parquet.read_table(path)" if isinstance(table, str | Path) else ""
     raise TypeMismatch(
         "an Arrow table, a pandas DataFrame, an Arrow stream or a list of dicts is needed, but the table is a "
         f"{type(table).__name__}{then}"
     )
 
 
+def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
+    """A table of a dict that has the values of each column."""
+    for name, values in columns.items():
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise TypeMismatch(
+                f"a dict has the values of each column, but {name!r} is {values!r}: write [row] for a row"
+            )
+    if len(lengths := {len(values): name for name, values in columns.items()}) > 1:
+        told = " and ".join(f"{length} of {name!r}" for length, name in [*lengths.items()][:2])
+        raise TypeMismatch(f"a dict has one value of each column for each row, but has {told}: give as many of each")
+    return pa.table({str(name): _column_of(values, f"{name!r} of the dict") for name, values in columns.items()})
+
+
+def _table_of_tables(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table of the rows of several."""
+    for table in tables:
+        if table.schema != tables[0].schema:
+            raise TypeMismatch(
+                f"tables of the same columns are needed, but one has {_columns_of(tables[0])}, and another "
+                f"{_columns_of(table)}: cast or select their columns"
+            )
+    return pa.concat_tables(tables)
+
+
+def _columns_of(table: pa.Table) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in table.schema)
+
+
 def _table_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """A table of dicts, with a column for each name that one of them has."""
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        try:
-            columns[name] = pa.array([row.get(name) for row in rows])
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise TypeMismatch(f"column {name!r} of the dicts has values of different types: {error}") from None
-    return pa.table(columns)
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _column_of([row.get(name) for row in rows], f"{name!r} of the dicts") for name in names})
+
+
+def _column_of(values: Any, name: str) -> pa.Array | pa.ChunkedArray:
+    """The values of a column, which an error names."""
+    try:
+        return values if isinstance(values, pa.ChunkedArray) else pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise TypeMismatch(f"column {name} has values of different types: {error}") from None
 
 
 def weights_of(table: pa.Table, diff: str) -> np.ndarray:

@@ -56,6 +56,16 @@ class Capability(enum.IntEnum):
     GROUP = 3
     """Retracts rows exactly, in any order and also before they come; retracted equals never seen, bit for bit."""
 
+    @property
+    def words(self) -> str:
+        """The rows that it retracts, in a few words.
+
+        >>> import uncombine as uc
+        >>> uc.Capability.GROUP.words
+        'exactly'
+        """
+        return ("never", "rows that were added, within a tolerance", "exactly")[self - 1]
+
 
 class CombineFn(ABC):
     """A combiner bound to its input types: four operations, each over all groups at once.

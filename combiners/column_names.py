@@ -26,13 +26,13 @@ def column_names(by: Any, what: str) -> Any:
     return column_name(by, what)
 
 
-def key_names(by: Any) -> list[str]:
-    """The names of key columns, as a list."""
-    names = column_names(by, "by=")
+def key_names(by: Any, what: str = "by=") -> list[str]:
+    """The names of key columns, or of others, as a list."""
+    names = column_names(by, what)
     if isinstance(names, str):
         return [names]
     if not isinstance(names, tuple):
-        raise InvalidArgument(f"by= takes the name of a column or several names, but was given {by!r}")
+        raise InvalidArgument(f"{what} takes the name of a column or several names, but was given {by!r}")
     return list(names)
 
 

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from html import escape
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -137,6 +138,10 @@ class Combiner(Adviser, NamedOptions, ABC):
 
     def __repr__(self) -> str:
         return short_repr(self)
+
+    def _repr_html_(self) -> str:
+        said = escape(" ".join((type(self).__doc__ or "").partition("\n\n")[0].split()))
+        return f"<code>{escape(repr(self))}</code><p>{said}<br>Retracts: {self.capability.words}</p>"
 
 
 def short_repr(value: Any) -> str:
@@ -378,10 +383,8 @@ class Arithmetic(Combiner):
                 raise OutOfRange(str(error).replace(repr(expr), repr(self), 1)) from None
             return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
 
-        types = [
-            pa.scalar(operand).type if side is None else side.output
-            for side, operand in zip(sides, (self.left, self.right), strict=True)
-        ]
+        operands = zip(sides, (self.left, self.right), strict=True)
+        types = [pa.scalar(operand).type if side is None else side.output for side, operand in operands]
         for kind in types:
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
                 remedy = "cast it with .map()"
@@ -389,9 +392,8 @@ class Arithmetic(Combiner):
                     remedy = "name both results, and subtract them after the grouping, in with_columns()"
                 raise TypeMismatch(f"{self!r} needs numbers on both sides, but one side gives {kind}: {remedy}")
         output = expr.type(pa.schema([("a", types[0]), ("b", types[1])]))
-        return CompiledCombiner(
-            parts=tuple(p for side in sides if side for p in side.parts), finish=finish, output=output
-        )
+        both = tuple(part for side in sides if side for part in side.parts)
+        return CompiledCombiner(parts=both, finish=finish, output=output)
 
     def __repr__(self) -> str:
         return f"({self.left!r} {self.op} {self.right!r})"

@@ -45,4 +45,5 @@ def input_type(input: Input, schema: pa.Schema, who: object) -> pa.DataType:
 def refuse(who: object, input: Input, kind: pa.DataType, wants: str) -> TypeMismatch:
     """The error for a combiner on a column type that it does not take."""
     named = repr(input) if isinstance(input, str) else str(input)
-    return TypeMismatch(f"{who!r} takes {wants}, but {named} is {kind}: cast it, or name another column")
+    remedy = f"count what is true with CountIf({input!r}), or cast it" if pa.types.is_boolean(kind) else "cast it"
+    return TypeMismatch(f"{who!r} takes {wants}, but {named} is {kind}: {remedy}, or name another column")

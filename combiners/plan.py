@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from ..advice import combiner_for
 from ..errors import InvalidArgument, UncombineError
 from .combiner import Combiner
 from .compiled import CompiledCombiner, CompiledPlan
+from .expressions.expr import Expr
 from .rows.plain_types import plain_schema
 
 
@@ -33,6 +35,10 @@ class Plan(CompiledPlan):
                 text = f"the class {combiner.__name__}: write {combiner.__name__}(...)" if called else repr(combiner)
                 if name in _KEYS:
                     text += f": write keys as by={combiner!r}"
+                elif isinstance(combiner, Expr):
+                    text += f": write uc.Sum({combiner!r}), or another combiner of it"
+                elif not called and (ours := combiner_for(combiner)) is not None:
+                    text += f": write {ours}"
                 raise InvalidArgument(f"{name}= takes a combiner such as Sum('x'), but was given {text}")
             compiled[name] = _append_only(combiner, plain) if append_only else combiner.compile(plain)
         super().__init__(compiled, schema)

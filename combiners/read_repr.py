@@ -11,12 +11,23 @@ from __future__ import annotations
 import ast
 import datetime
 import operator
+import zoneinfo
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+
 from .. import combiners
 from . import Combiner, Expr
+from .expressions.methods import Methods
+
+EXPRESSIONS: Mapping[str, Any] = {
+    **{name: getattr(combiners, name) for name in ("col", "coalesce", "concat", "when")},
+    "abs": abs,
+    "float": float,
+}
+"""The functions in the text of an expression; `float('nan')` stands for NaN."""
 
 _NAMES: dict[str, Any] = {
     **{
@@ -24,23 +35,33 @@ _NAMES: dict[str, Any] = {
         for name in combiners.__all__
         if isinstance(value := getattr(combiners, name), type) and issubclass(value, Combiner)
     },
-    **{name: getattr(combiners, name) for name in ("col", "coalesce", "when")},
+    **EXPRESSIONS,
     "Decimal": Decimal,
     "nan": float("nan"),
     "inf": float("inf"),
 }
-_TIMES = {
+_TYPES = (
+    "null bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 string large_string "
+    "string_view binary large_binary binary_view date32 date64 time32 time64 timestamp duration "
+    "month_day_nano_interval decimal32 decimal64 decimal128 decimal256 list_ large_list struct map_ dictionary"
+)
+_DOTTED = {
     "datetime.datetime": datetime.datetime,
     "datetime.date": datetime.date,
     "datetime.time": datetime.time,
     "datetime.timedelta": datetime.timedelta,
+    "datetime.timezone": datetime.timezone,
     "datetime.timezone.utc": datetime.UTC,
+    "zoneinfo.ZoneInfo": zoneinfo.ZoneInfo,
+    **{f"pa.{name}": getattr(pa, name) for name in _TYPES.split() if hasattr(pa, name)},
 }
+"""Values of other modules that expressions print: times, zones and types of Arrow."""
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
@@ -104,14 +125,16 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return value
         case ast.Name(id=name) if name in names:
             return names[name]
-        case ast.Attribute() if (dotted := ast.unparse(node)) in _TIMES:
-            return _TIMES[dotted]
+        case ast.Attribute() if (dotted := ast.unparse(node)) in _DOTTED:
+            return _DOTTED[dotted]
         case ast.List(elts=items):
             return [_value(item, names) for item in items]
         case ast.Tuple(elts=items):
             return tuple(_value(item, names) for item in items)
         case ast.Set(elts=items):
             return {_value(item, names) for item in items}
+        case ast.Dict(keys=keys, values=values) if all(key is not None for key in keys):
+            return {_value(key, names): _value(value, names) for key, value in zip(keys, values, strict=True) if key}
         case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
             return _operated(node, op, _value(operand, names))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
@@ -137,12 +160,20 @@ def _operated(node: ast.expr, op: ast.AST, *operands: Any) -> Any:
 
 def _callable(node: ast.expr, names: Mapping[str, Any]) -> Any:
     """A class of combiners, a function that makes expressions, or a method of a combiner or an expression."""
-    if isinstance(node, ast.Attribute) and ast.unparse(node) not in _TIMES:
-        owner = _value(node.value, names)
-        if not isinstance(owner, Combiner | Expr) or node.attr.startswith("_"):
+    if isinstance(node, ast.Attribute) and ast.unparse(node) not in _DOTTED:
+        owner = _methods(node.value, names)
+        if not isinstance(owner, Combiner | Expr | Methods) or node.attr.startswith("_"):
             raise Unreadable(node)
         return getattr(owner, node.attr)
     called = _value(node, names)
     if not callable(called):
         raise Unreadable(node)
     return called
+
+
+def _methods(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    """The owner of a method: a combiner, an expression, or what an expression has under `str` and `dt`."""
+    if isinstance(node, ast.Attribute) and node.attr in ("dt", "str"):
+        owner = _value(node.value, names)
+        return getattr(owner, node.attr) if isinstance(owner, Expr) else owner
+    return _value(node, names)

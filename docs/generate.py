@@ -138,7 +138,7 @@ def overview() -> str:
     for cls in sorted(combiners(), key=lambda cls: USED.index(cls.__name__) if cls.__name__ in USED else len(USED)):
         said = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split()).replace("|", "\\|")
         plain = next(forms(cls), None)
-        promised = "as its parts" if plain is None else RETRACTS[plain.capability.name]
+        promised = "as its parts" if plain is None else plain.capability.words
         state = "that of its parts" if plain is None else state_of(plain)
         lines.append(f"| [{cls.__name__}](#{cls.__name__.lower()}) | {said} | {promised} | {state} |")
     return "\n".join(lines) + "\n"
@@ -147,8 +147,6 @@ def overview() -> str:
 USED = ["Count", "Sum", "Mean", "Min", "Max", "Median", "Quantile", "CountDistinct", "CountIf", "StdDev", "Variance"]
 USED += ["First", "Last", "ArgMax", "ArgMin", "TopK", "BottomK", "CollectList", "CollectSet"]
 """The combiners that are used most, which come first in the table."""
-
-RETRACTS = {"GROUP": "exactly", "CANCELLATIVE": "rows that were added, within a tolerance", "MONOID": "never"}
 
 
 def state_of(combiner: uc.Combiner) -> str:

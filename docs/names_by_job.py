@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import uncombine as uc
+from uncombine.advice import own_names
 
 # The page of a module; the longest beginning that fits counts.
 PAGES = {
@@ -55,24 +56,31 @@ METHODS: dict[str, set[str]] = {
     "Combiner": {"capability", "compile", "tolerance", "append_only"},
     "CombineFn": {"fields", "is_zero", "nullable"},
     "Expr": {"columns"},
+    "Expr.dt": set(),
+    "Expr.str": set(),
     "Trigger": {"children", "words", "labels"},
     "KeyFunction": set(),
     "KeyContext": {"advance", "wake"},
     "Result": set(),
 }
 
-STEPS = {"where", "select", "with_columns", "with_time", "map", "flat_map", "distinct", "in_order", "process"}
+STEPS = {
+    *("where", "select", "drop", "rename", "with_columns", "with_time", "map", "flat_map", "pipe"),
+    *("distinct", "in_order", "process"),
+}
 """The methods of a flow that have the page of steps."""
 
 # Names in the order of use; the others of a page follow.
 FIRST = [
-    *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.join", "union"),
+    *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.combine", "Flow.join", "union"),
     *("Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp"),
     *("BoundedLag", "Monotonic", "PerSource", "Punctuated", "IngressTime", "ProcessingTime", "EachBatch"),
-    *("Flow.run", "Flow.df", "Flow.to_table", "Flow.write_stream"),
+    *("Flow.run", "Flow.collect", "Flow.to_pandas", "Flow.to_polars", "Flow.to_arrow", "Flow.show", "Flow.head"),
+    *("Flow.df", "Flow.to_table", "Flow.write_stream"),
     *("Flow.foreach_batch", "Flow.left_out", "Flow.replay"),
-    *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.to_pandas", "Result.to_table"),
-    *("col", "when", "coalesce", "Expr", "progress", "watch"),
+    *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.collect", "Result.to_pandas"),
+    *("Result.to_polars", "Result.to_arrow", "Result.to_table"),
+    *("col", "when", "coalesce", "concat", "Expr", "progress", "watch"),
     *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),
     *("CombineFn", "CombineFn.add", "CombineFn.merge", "CombineFn.uncombine", "CombineFn.negate"),
@@ -83,8 +91,16 @@ def value_of(name: str) -> Any:
     """The value of a public name, which may have dots."""
     value: Any = uc
     for part in name.split("."):
-        value = getattr(value, part)
+        value = getattr(class_of(value), part)
     return value
+
+
+def class_of(value: Any) -> Any:
+    """The class of which a property gives a value; any other value as it is."""
+    if not isinstance(value, property):
+        return value
+    kind = get_type_hints(value.fget)["return"]
+    return get_origin(kind) or kind
 
 
 def exported() -> Iterator[str]:
@@ -104,10 +120,12 @@ def with_methods(name: str) -> Iterator[str]:
     """A name, and the methods after it if it is a class of which users call them."""
     yield name
     if name in METHODS:
-        for method, value in vars(value_of(name)).items():
+        owner = class_of(value_of(name))
+        parts = [kind for kind in reversed(owner.__mro__) if kind.__module__.startswith("uncombine.")]
+        for method, value in {method: value for kind in parts for method, value in vars(kind).items()}.items():
             called = inspect.isfunction(value) or isinstance(value, property | classmethod)
-            if called and not method.startswith("_") and method not in METHODS[name]:
-                yield f"{name}.{method}"
+            if called and method in own_names(owner) and method not in METHODS[name]:
+                yield from with_methods(f"{name}.{method}")
 
 
 def page_of(name: str) -> str:
@@ -115,7 +133,7 @@ def page_of(name: str) -> str:
     owner, _, method = name.rpartition(".")
     if owner == "Flow" and method in STEPS:
         return "steps"
-    value = value_of(owner if owner in METHODS else name)
+    value = class_of(value_of(owner if owner in METHODS else name))
     module = getattr(value, "__module__", None) or ""
     if not module.startswith("uncombine"):  # an alias, such as a type of a union
         module = f"uncombine.{owner}"

@@ -73,6 +73,10 @@ class DataPath:
         """True for a path below the folder."""
         return path.startswith(self.fixed.rstrip("/") + "/")
 
+    def below(self, name: str) -> str:
+        """The path of a name below the folder."""
+        return f"{self.fixed.rstrip('/')}/{name}"
+
 
 def missing(paths: Sequence[DataPath]) -> list[DataPath]:
     """The paths that are no patterns, and of which nothing has the name."""

@@ -23,7 +23,10 @@ from .formats import check_option_names
 Path: TypeAlias = str | PathLike[str]
 
 
-_ARGUMENTS = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch")
+Order: TypeAlias = Literal["time", "name", "modified"]
+"""The order in which a stream takes files: by their least event times, by their paths, or by their last changes."""
+
+_ARGUMENTS = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch", "order", "start")
 
 _OF_FLOWS = ("spark", "streaming", "time", "watermark", "diff", "changelog", "processing_time", "max_future", "name")
 _ELSEWHERE = {name: f"give {name}= to uc.flow()" for name in (*_OF_FLOWS, "tuning")}
@@ -74,6 +77,14 @@ class Files:
         The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
     max_files_per_batch
         In a stream: the largest number of new files in a batch.
+    order
+        In a stream: the order of the files that are there, "time" (by the least event time in each), "name" (by their
+        paths) or "modified" (by their last changes). With "time" the watermark waits for the files that are there and
+        not read, so that none of their rows is late. Without it Spark lists the files and notes which are read, in an
+        order that is nearly that of their last changes.
+    start
+        In a stream with `order`: the files that are read already, by their paths or by their names below `path`. They
+        are left out, whether they are there or not.
     **options
         Options of CSV: delimiter=, quote_char=, double_quote=, escape_char=, newlines_in_values=, header=, skip_rows=,
         encoding=, null_values=, true_values=, false_values=, decimal_point=, timestamp_parsers=.
@@ -98,6 +109,8 @@ class Files:
         on_bad_file: Literal["error", "skip"] = "error",
         on_missing_column: Literal["error", "null"] = "error",
         max_files_per_batch: int | None = None,
+        order: Order | None = None,
+        start: Sequence[Path] = (),
         **options: Unpack[CsvOptions],
     ) -> None:
         if not is_path(path):
@@ -109,6 +122,7 @@ class Files:
         self.format, self.schema, self.filter = format, schema, filter
         self.on_bad_file, self.on_missing_column = on_bad_file, on_missing_column
         self.max_files_per_batch, self.options = max_files_per_batch, dict(format_options)
+        self.order, self.start = order, _checked_start(start, order)
 
     @property
     def paths(self) -> tuple[DataPath, ...]:
@@ -130,18 +144,30 @@ class Files:
 
     def check_bounded(self) -> None:
         """Raise if an option is one of streams."""
-        if self.max_files_per_batch is not None:
-            raise InvalidArgument(
-                "max_files_per_batch= needs streaming=True: leave it out, because a bounded flow reads all files"
-            )
+        for name in ("max_files_per_batch", "order"):
+            if getattr(self, name) is not None:
+                raise InvalidArgument(
+                    f"{name}= needs streaming=True: leave it out, because a bounded flow reads all files"
+                )
 
     def __repr__(self) -> str:
-        plain = {"on_bad_file": "error", "on_missing_column": "error"}
+        plain = {"on_bad_file": "error", "on_missing_column": "error", "start": []}
         arguments = {name: getattr(self, name) for name in _ARGUMENTS} | self.options
         open_ = [name for name, value in arguments.items() if value is None or (name in plain and value == plain[name])]
         said = [f"{name}={value!r}" for name, value in arguments.items() if name not in open_]
         path = self.path[0] if len(self.path) == 1 else self.path
         return f"Files({', '.join([repr(path), *said])})"
+
+
+def _checked_start(start: Sequence[Path], order: object) -> list[str]:
+    """The paths of `start`; raise if it is no list of paths, or if the order is none."""
+    if order not in (None, "time", "name", "modified"):
+        raise InvalidArgument(f"order= must be 'time', 'name' or 'modified', but is {order!r}")
+    if isinstance(start, str | PathLike) or not all(isinstance(one, str | PathLike) for one in start):
+        raise TypeMismatch(f"start= takes a list of the files that are read already, but was given {start!r}")
+    if start and order is None:
+        raise InvalidArgument("start= needs order=, such as order='name', because Spark's own list leaves no file out")
+    return [fspath(one) for one in start]
 
 
 def is_path(value: object) -> bool:
@@ -155,4 +181,4 @@ def is_path(value: object) -> bool:
     return isinstance(value, list | tuple) and bool(value) and all(isinstance(one, str | PathLike) for one in value)
 
 
-__all__ = ["OF_FILES", "CsvOptions", "Files", "Path", "is_path"]
+__all__ = ["OF_FILES", "CsvOptions", "Files", "Order", "Path", "is_path"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import pyarrow.fs as pafs
@@ -17,15 +18,59 @@ from .links import fault_of_link
 from .paths import hidden, locate, parts_of
 
 
+@dataclass(frozen=True)
+class DataFile:
+    """A file that is there: its bytes, and the microsecond of its last change."""
+
+    path: str
+    size: int = 0
+    changed: int = 0
+
+
 def list_files(paths: Sequence[str | DataPath]) -> list[str]:
     """The files of paths, in order: files, all files below folders, and all files that match a pattern.
 
     A path that is no pattern is listed also if nothing has its name.
     """
+    return sorted(_listed(paths))
+
+
+def list_data_files(paths: Sequence[str | DataPath]) -> list[DataFile]:
+    r"""The files of paths that are there, in order, with their sizes and their last changes.
+
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.csv").write_text("ts\n")
+    >>> [file.size for file in list_data_files([str(folder), "/no/such.csv"])]
+    [3]
+    """
+    listed = sorted(_listed(paths).items())
+    files = (_local_file(path) if info is None else _remote_file(path, info) for path, info in listed)
+    return [file for file in files if file is not None]
+
+
+def _listed(paths: Sequence[str | DataPath]) -> dict[str, pafs.FileInfo | None]:
+    """The files of paths; of those in a file system of Arrow what it says of them."""
     places = data_paths(paths)
-    files = {file for place in places for file in _files(place)}
-    linked = {place.fixed for place in places if place.fixed in files and os.path.isdir(place.fixed)}
-    return sorted(files - linked)
+    files = {file: info for place in places for file, info in _files(place)}
+    for place in places:
+        if place.fixed in files and os.path.isdir(place.fixed):
+            del files[place.fixed]
+    return files
+
+
+def _local_file(path: str) -> DataFile | None:
+    try:
+        stat = os.stat(path)
+    except OSError:  # a link that is not followed is listed, so that its reader says so
+        return DataFile(path) if os.path.islink(path) else None
+    return DataFile(path, stat.st_size, stat.st_mtime_ns // 1000)
+
+
+def _remote_file(path: str, info: pafs.FileInfo) -> DataFile | None:
+    if info.type == pafs.FileType.NotFound:
+        return None
+    return DataFile(path, info.size or 0, (info.mtime_ns or 0) // 1000)
 
 
 def lost_links(files: Sequence[str]) -> list[str]:
@@ -33,32 +78,32 @@ def lost_links(files: Sequence[str]) -> list[str]:
     return [file for file in files if not parts_of(file)[0] and os.path.islink(file) and not os.path.exists(file)]
 
 
-def _files(path: DataPath) -> Iterator[str]:
+def _files(path: DataPath) -> Iterator[tuple[str, pafs.FileInfo | None]]:
     address, _ = parts_of(path.fixed)
     system, inside = locate(path.fixed)
     try:
         info = system.get_file_info(inside)
         if info.type == pafs.FileType.Directory:
-            names = _remote_names(system, inside) if address else _local_names(path.fixed)
+            names = _remote_names(system, inside) if address else ((name, None) for name in _local_names(path.fixed))
         elif path.pattern:
             return
         else:
-            yield path.fixed
+            yield path.fixed, info if address else None
             return
         prefix = path.fixed.rstrip("/") + "/"
-        for name in names:
+        for name, own in names:
             if _fits(name.split("/"), path.pattern):
-                yield prefix + name
+                yield prefix + name, own
     except OSError as error:
         raise UnreadableFile(f"{path.fixed} cannot be listed: {error}", path.fixed) from None
 
 
-def _remote_names(system: pafs.FileSystem, folder: str) -> Iterator[str]:
-    """The files below a folder of a file system of Arrow."""
+def _remote_names(system: pafs.FileSystem, folder: str) -> Iterator[tuple[str, pafs.FileInfo]]:
+    """The files below a folder of a file system of Arrow, and what it says of them."""
     start = len(folder.rstrip("/")) + 1
     for info in system.get_file_info(pafs.FileSelector(folder, recursive=True)):
         if info.type == pafs.FileType.File and not hidden(info.path[start:]):
-            yield info.path[start:]
+            yield info.path[start:], info
 
 
 def _local_names(folder: str) -> Iterator[str]:
@@ -84,4 +129,4 @@ def _fits(parts: list[str], pattern: Sequence[str]) -> bool:
     return len(parts) >= len(pattern) and all(map(fnmatchcase, parts, pattern))
 
 
-__all__ = ["list_files", "lost_links"]
+__all__ = ["DataFile", "list_data_files", "list_files", "lost_links"]

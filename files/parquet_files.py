@@ -7,6 +7,7 @@ fewer from the first long ones on.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,6 +71,29 @@ class ParquetSource:
         require_sound(self.end, wanted, metadata.num_columns, 0, len(groups))
         return {metadata.row_group(group).column(leaf.place).compression for group in groups for leaf in wanted}
 
+    def least(self, column: str) -> pa.Array | None:
+        """The least values of a column of times, one for each row group that has some; None without statistics."""
+        metadata = self.fragment.metadata
+        wanted, count = leaves(metadata.schema, [column]), metadata.num_row_groups
+        if [leaf.path for leaf in wanted] != [column]:
+            return None
+        place = wanted[0].place
+        stored = _stored_times(json.loads(metadata.schema.column(place).logical_type.to_json()))
+        if stored is None or not require_sound(self.end, wanted, metadata.num_columns, 0, count):
+            return None
+        least = []
+        for group in range(count):  # few: one a row group
+            chunk = metadata.row_group(group).column(place)
+            statistics = chunk.statistics
+            if statistics is None or not statistics.has_null_count:
+                return None
+            if statistics.has_min_max:
+                least.append(statistics.min_raw)
+            elif statistics.null_count < chunk.num_values:
+                return None
+        numbers, kind = stored
+        return pa.array(least, numbers).view(kind)
+
     def tables(
         self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
     ) -> Iterator[pa.Table]:
@@ -122,6 +146,14 @@ class ParquetSource:
     def _is_text(self, leaf: Leaf) -> bool:
         kind = self.schema.field(leaf.root).type if leaf.path == leaf.root else None
         return kind is not None and (pt.is_string(kind) or pt.is_binary(kind))
+
+
+def _stored_times(logical: Mapping[str, Any]) -> tuple[pa.DataType, pa.DataType] | None:
+    """The numbers with which a file stores times, and the type of these times; None if the column has no times."""
+    if logical["Type"] == "Date":
+        return pa.int32(), pa.date32()
+    unit = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}.get(logical.get("timeUnit", ""))
+    return (pa.int64(), pa.timestamp(unit)) if logical["Type"] == "Timestamp" and unit is not None else None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Guarded by tests/flows/fingerprint/test_fingerprint.py and tests/local/test_loca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..combiners.expressions.expr import Expr
@@ -15,39 +16,76 @@ from .flow import Flow, stages_of
 from .transform_names import transform_names
 
 
+@dataclass(frozen=True)
+class Words:
+    """A source or a step in words: its name, a line, and those below it."""
+
+    name: str
+    line: str
+    below: Sequence[str] = ()
+    keeps_state: bool = False
+    """True for a step that keeps state."""
+
+
+@dataclass(frozen=True)
+class FlowWords:
+    """The words of a flow: its source, the flows that the source is made of, and its steps in their order."""
+
+    source: Words
+    inputs: Sequence[FlowWords]
+    steps: Sequence[Words]
+    watermark: Sequence[str] = ()
+    """The line about the watermark of the source, if it makes one."""
+
+    def lines(self) -> list[str]:
+        """The words as lines of text."""
+        lines = [f"  {line}" for one in self.inputs for line in one.lines()]
+        steps = [text for step in self.steps for text in (f"{step.name}: {step.line}", *step.below)]
+        return [
+            f"  {self.source.name}: {self.source.line}",
+            *lines,
+            *(f"  {text}" for text in (*steps, *self.watermark)),
+        ]
+
+
 def description(flow: Flow) -> list[str]:
     """The sources and the steps of a flow, as one or two lines of text each."""
-    return _description(flow, 0, transform_names(flow))
+    return words_of(flow).lines()
 
 
-def _description(flow: Flow, done: int, names: Mapping[int, str]) -> list[str]:
-    """The lines of a flow whose first stage comes after so many others."""
-    out = list[str]()
+def words_of(flow: Flow) -> FlowWords:
+    """The sources and the steps of a flow, in words."""
+    return _words_of(flow, 0, transform_names(flow))
+
+
+def _words_of(flow: Flow, done: int, names: Mapping[int, str]) -> FlowWords:
+    """The words of a flow whose first stage comes after so many others."""
+    inputs = list[FlowWords]()
     for one in flow.source.inputs:
-        out += [f"  {line}" for line in _description(one, done, names)]
+        inputs.append(_words_of(one, done, names))
         done += stages_of(one)
     joined = flow.source.stage is not None
     done += joined
-    out.insert(0, f"  source: {f'stage {done}, ' if joined else ''}{flow.source.describe()}")
+    source = Words("source", f"{f'stage {done}, ' if joined else ''}{flow.source.describe()}", keeps_state=joined)
+    steps = list[Words]()
     for number, stage in enumerate(flow.stages, done + 1):
-        out += _lines(flow, stage.transforms, names)
+        steps += _of_transforms(flow, stage.transforms, names)
         first, *more = stage.describe()
-        out += [f"  stage {number}: {first}", *(f"  {line}" for line in more)]
-        out += _unknown(flow, list(stage.code.values()))
-    out += _lines(flow, flow.transforms, names)
-    if flow.settings.strategy is not None:
-        out.append(f"  watermark: {flow.settings.strategy!r}")
-    return out
+        unknown = _unknown(flow, list(stage.code.values()))
+        steps.append(Words(f"stage {number}", first, (*more, *unknown), keeps_state=True))
+    steps += _of_transforms(flow, flow.transforms, names)
+    strategy = flow.settings.strategy
+    return FlowWords(source, inputs, steps, () if strategy is None else (f"watermark: {strategy!r}",))
 
 
-def _lines(flow: Flow, transforms: Sequence[Transform], names: Mapping[int, str]) -> list[str]:
-    """The lines of the transforms that have names."""
-    out = list[str]()
+def _of_transforms(flow: Flow, transforms: Sequence[Transform], names: Mapping[int, str]) -> list[Words]:
+    """The words of the transforms that have names."""
+    out = list[Words]()
     for transform in transforms:
         if (name := names.get(id(transform))) is not None:
             meaning = transform.meaning(None)
-            out.append(f"  {name}: {', '.join(_words(key, value) for key, value in meaning.items())}")
-            out += _unknown(flow, list(meaning.values()))
+            line = ", ".join(_words(key, value) for key, value in meaning.items())
+            out.append(Words(name, line, _unknown(flow, list(meaning.values()))))
     return out
 
 
@@ -59,7 +97,7 @@ def _words(key: str, value: Any) -> str:
 def _unknown(flow: Flow, values: Sequence[Any]) -> list[str]:
     """A line on what is in the functions of a stream and cannot be compared with that of an earlier run."""
     kinds = not_compared(values) if flow.source.streaming else []
-    return [f"    not compared at a restart: {', '.join(kinds)}"] if kinds else []
+    return [f"  not compared at a restart: {', '.join(kinds)}"] if kinds else []
 
 
-__all__ = ["description"]
+__all__ = ["FlowWords", "Words", "description", "words_of"]

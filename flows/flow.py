@@ -13,19 +13,18 @@ Guarded by tests/local/test_local_flows.py, tests/sparkops/test_flow.py and test
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike, fspath
 from types import MappingProxyType
-from typing import Any, Literal, Never, TypeAlias, Unpack
+from typing import Any, Concatenate, Literal, Never, ParamSpec, TypeAlias, TypeVar, Unpack
 
 import pyarrow as pa
 
-from ..advice import Adviser, no_such_step, no_such_step_before_combine
+from ..advice import Adviser, no_such_step, no_such_step_before_combine, own_names
 from ..combiners import Combiner
-from ..combiners.column_names import check_named, column_name, column_names
+from ..combiners.column_names import check_named, column_name, column_names, key_names
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
 from ..panes.distinct.distinct import Distinct
@@ -41,13 +40,23 @@ from ..panes.remember.remember import Remember
 from ..panes.remember.stage import RememberStage
 from ..panes.rows.options import RowOptions, StepOptions
 from ..panes.rows.stage import RowStage
+from ..panes.selection import Select, dropping, renaming, without
 from ..panes.stage import Stage, StageInput
-from ..panes.transforms import Map, Select, Transform, Where, WithColumns, applied, function_of, predicate_of
-from ..panes.watermarks.watermark_strategies import IngressTime
+from ..panes.transforms import (
+    Map,
+    Transform,
+    Where,
+    WithColumns,
+    applied,
+    function_of,
+    name_after,
+    predicate_of,
+)
 from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger
-from ..windows import Length, Span, Window, as_window, span
-from .changelog_reading import Reading
+from ..windows import Global, Length, Span, Window, as_window, span
+from .answers import Answers
+from .engine import Engine, Source
 from .join_step import JoinSide, join_stage
 from .result import Result
 from .settings import (
@@ -57,7 +66,6 @@ from .settings import (
     check_kept,
     check_name,
     check_replay,
-    check_settings,
     check_sources,
 )
 from .settle import check_followed, check_lateness, followed, settled
@@ -68,78 +76,13 @@ How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
 _NOT_OF_WINDOW = ("combiners", "window", "by", "bounded", "max_future")
+P = ParamSpec("P")
+Made = TypeVar("Made")
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in _NOT_OF_WINDOW)
 
 
-class Source(ABC):
-    """Rows of a known schema."""
-
-    schema: pa.Schema
-    streaming: bool
-    inputs: tuple[Flow, ...] = ()
-    """The flows whose rows these are, if the source is made of flows."""
-    stage: Stage | None = None
-    """The step over the rows of `inputs`, with a port for each; None if these rows are those of the source."""
-    output: StageInput | None = None
-    """The rows, as the first stage after them gets them, if the source is made of flows."""
-    reading: Reading | None = None
-    """The way in which messages of a changelog become these rows, if the engine reads messages."""
-
-    @property
-    @abstractmethod
-    def engine(self) -> Engine:
-        """The engine that runs a flow over these rows."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """A text that names the source."""
-
-    @abstractmethod
-    def storable_field(self, field: pa.Field) -> pa.Field:
-        """The column in the type in which the engine of this source returns it."""
-
-    def replayed(self) -> Source:
-        """The source for a replay, which plays its rows in order; raises if they have no end."""
-        raise InvalidArgument(f"replay() plays bounded rows, and {self.describe()} has no end: leave replay() out")
-
-
-class Engine(ABC):
-    """Runs a flow in one of the ways out of it. An engine has no way that a method here refuses."""
-
-    has_streams = True
-    """True if it can run a flow whose rows never end."""
-
-    @abstractmethod
-    def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
-        """The result of a flow in this process, over the rows of a script if one is given."""
-
-    @abstractmethod
-    def df(self, flow: Flow) -> Any:
-        """The panes of a flow, as a DataFrame of Spark."""
-
-    @abstractmethod
-    def left_out(self, flow: Flow) -> Any:
-        """The rows that the steps of a flow leave out, as a DataFrame of Spark."""
-
-    @abstractmethod
-    def foreach_batch(self, flow: Flow, function: Any) -> Any:
-        """A writer of a stream that gives each batch of panes, and the rows left out in it, to a function."""
-
-    @abstractmethod
-    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> Any:
-        """A writer of the stream of panes, whose checkpoint is that of this flow."""
-
-    @abstractmethod
-    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
-        """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it."""
-
-    @abstractmethod
-    def explain(self, flow: Flow) -> str:
-        """A text that says how the engine runs a flow, and why."""
-
-
 @dataclass(frozen=True, eq=False)
-class FlowSource(Source):
+class FlowSource(Source["Flow"]):
     """The rows that a union or a join of several flows gives, in the columns of `schema`."""
 
     schema: pa.Schema
@@ -152,7 +95,7 @@ class FlowSource(Source):
         return any(flow.source.streaming for flow in self.inputs)
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine[Flow]:
         return self.inputs[0].source.engine
 
     def describe(self) -> str:
@@ -161,12 +104,12 @@ class FlowSource(Source):
     def storable_field(self, field: pa.Field) -> pa.Field:
         return self.inputs[0].source.storable_field(field)
 
-    def replayed(self) -> Source:
+    def replayed(self) -> Source[Flow]:
         raise InvalidArgument(f"replay() comes before {self.describe()}: write it after each uc.flow(...)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(Adviser):
+class Flow(Answers, Adviser):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -179,7 +122,7 @@ class Flow(Adviser):
     0
     """
 
-    source: Source
+    source: Source[Flow]
     settings: Settings
     source_schema: pa.Schema
     stages: tuple[Stage, ...] = ()
@@ -199,9 +142,28 @@ class Flow(Adviser):
         """Keep the rows for which an expression, or a function of an Arrow table, is true."""
         return self._then(Where(predicate_of(predicate)))
 
+    filter = where
+
     def select(self, *names: str) -> Flow:
         """Keep these columns, in this order."""
         return self._then(Select(tuple(column_name(name, "select()") for name in names)))
+
+    def drop(self, *names: str) -> Flow:
+        """Leave these columns out. The event time and the weights of the rows stay: only `select` leaves them out."""
+        gone = key_names(names[0] if len(names) == 1 else names, "drop()")
+        return self._then(dropping(self.schema.names, gone, [input_of(self).time, weight_of(self)]))
+
+    def rename(self, names: Mapping[str, str] | None = None, /, **others: str) -> Flow:
+        """Give columns other names: `rename({"old": "new"})`, or `rename(old="new")`.
+
+        The event time and the weights go with their names: later steps read them under the new ones.
+
+        >>> import uncombine as uc
+        >>> scores = uc.flow([{"ts": 0, "user name": "ada", "x": 5}]).rename({"user name": "user"}, ts="played")
+        >>> scores.window("1 minute").combine(by="user", total=uc.Sum("x")).collect()[0]["user"]
+        'ada'
+        """
+        return self._then(renaming({} if names is None else names, others))
 
     def with_columns(self, *unnamed: Never, **columns: Expr | Callable[[pa.Table], Any]) -> Flow:
         """Add or replace columns; the value of each is an expression or a function of an Arrow table.
@@ -211,6 +173,8 @@ class Flow(Adviser):
         if unnamed:
             raise InvalidArgument(f"with_columns() takes columns by name, but was given {unnamed[0]!r}: write name=...")
         return self._then(WithColumns({n: function_of(value, f"with_columns({n}=)") for n, value in columns.items()}))
+
+    assign = with_columns
 
     def with_time(self, value: Expr | Callable[[pa.Table], Any], at_most_back: Span | str = "0 seconds") -> Flow:
         """Give each row another event time: a timestamp or date from an expression or a function of an Arrow table.
@@ -269,6 +233,19 @@ class Flow(Adviser):
             return self._stepped(RememberStage, partial(Remember, function, flat=True))
         self._check_deterministic("flat_map", deterministic)
         return self._then(Map(function, step="flat_map()"))
+
+    def pipe(self, function: Callable[Concatenate[Flow, P], Made], *arguments: P.args, **options: P.kwargs) -> Made:
+        """The result of a function of this flow, so that steps of your own stand in a chain: `flow.pipe(clean, 3)`.
+
+        >>> import uncombine as uc
+        >>> def above(flow, least):
+        ...     return flow.where(uc.col("x") > least)
+        >>> len(uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}]).pipe(above, 7).run())
+        1
+        """
+        if not callable(function):
+            raise InvalidArgument(f"pipe() takes a function of a flow, but was given {function!r}")
+        return function(self, *arguments, **options)
 
     def distinct(self, *by: str, within: Span | str | None = None, **options: Unpack[StepOptions]) -> Flow:
         """Keep the first row of each id: of the rows that are less than `within` apart, one.
@@ -333,6 +310,22 @@ class Flow(Adviser):
         trigger_value = None if trigger is None else as_trigger(trigger)
         all_options = {"trigger": trigger_value, "mode": mode, **options}
         return WindowedRows(_flow=self, _window=as_window(window, "window()"), _options=all_options)
+
+    def combine(self, by: str | Sequence[str] = (), *unnamed: Never, **combiners: Combiner) -> Flow:
+        """Combine all rows of each key to one, at their end, as `window("global").combine(...)` does.
+
+        >>> import uncombine as uc
+        >>> uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}]).combine(total=uc.Sum("x")).run()["total"].to_pylist()
+        [14]
+        """
+        if not self._is_bounded:
+            raise InvalidArgument(
+                "combine() without a window gives its rows at the end of the input, and rows with watermark= are those "
+                "of a stream, which has none: write flow.window(...).combine(...)"
+            )
+        return self.window(Global()).combine(by, *unnamed, **combiners)
+
+    agg = combine
 
     def join(
         self,
@@ -444,7 +437,8 @@ class Flow(Adviser):
         -------
         Result
             An Arrow table of the keys, `window`, the results, `event_time`, `diff`, `pane` and `step` (the entry that
-            the row came from), with `.table()`, `.counts()`, `.left_out`, `.dropped_rows` and `.output_watermarks`.
+            the row came from), with `.table()`, `.counts()`, `.left_out`, `.dropped_rows` and `.output_watermarks`. An
+            interrupt (Ctrl-C) is a `KeyboardInterrupt` whose attribute `result` has the result so far.
 
         Examples
         --------
@@ -489,7 +483,7 @@ class Flow(Adviser):
         Parameters
         ----------
         target
-            The table, as a URL: "duckdb:///path.db#table".
+            The table, as a URL: "duckdb:path.db#table".
         keys
             The columns that no two rows share; those of the last grouping, and its window, if not given.
         checkpoint
@@ -507,7 +501,8 @@ class Flow(Adviser):
         Returns
         -------
         LiveTable or None
-            For a stream the query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table.
+            For a stream the query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table. After `with`
+            it is stopped at the end of the block.
 
         Examples
         --------
@@ -515,31 +510,19 @@ class Flow(Adviser):
         >>> folder = tempfile.mkdtemp()
         >>> rows = [{"ts": 0, "user": "ada", "score": 3}, {"ts": 1, "user": "ada", "score": 4}]
         >>> totals = uc.flow(rows).window("global").combine(by="user", total=uc.Sum("score"))
-        >>> totals.to_table(f"duckdb:///{folder}/scores.db#totals")
+        >>> totals.to_table(f"duckdb:{folder}/scores.db#totals")
 
         >>> spark = uc.session()
         >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
         >>> counted = uc.flow(rates, time="timestamp", watermark="1 minute").window("global", "each row")
         >>> counts = counted.combine(n=uc.Count())
-        >>> live = counts.to_table(f"duckdb:///{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True})
+        >>> live = counts.to_table(f"duckdb:{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True})
         >>> live.awaitTermination()
         >>> live.arrow()["n"].to_pylist()
         [10]
         """
-        if trigger is not None and not isinstance(trigger, Mapping):
-            raise InvalidArgument(
-                'trigger= must be a mapping such as {"processingTime": "10 seconds"} or {"availableNow": True}, but '
-                f"is {trigger!r}"
-            )
-        query = None
-        if checkpoint is not None:
-            query = LiveQuery(checkpoint=fspath(checkpoint), trigger=trigger, same=same)
-        if self.source.streaming and query is None and self.source.engine.has_streams:
-            raise InvalidArgument(
-                "to_table() of a stream needs checkpoint=, the folder in which the query keeps its progress"
-            )
-        if query is None and (trigger is not None or same):
-            raise InvalidArgument("to_table() of a bounded flow writes once: leave trigger= and same= out")
+        endless = self.source.streaming and self.source.engine.has_streams
+        query = LiveQuery.of(checkpoint, trigger, same, endless)
         return self.source.engine.to_table(self, target, keys, query)
 
     @property
@@ -591,13 +574,18 @@ class Flow(Adviser):
     def __repr__(self) -> str:
         return self.explain()
 
+    def _repr_html_(self) -> str:
+        return self.source.engine.draw(self)
+
+    def _answer(self, way: str) -> Result:
+        return self.source.engine.answer(self, way)
+
     def _no_such(self, name: str) -> AttributeError:
         return no_such_step(name)
 
     def __dir__(self) -> list[str]:
-        """The names for users; the fields, of which engines build a query, are left out."""
-        fields = getattr(type(self), "__dataclass_fields__", ())
-        return sorted({name for name in dir(type(self)) if not name.startswith("_")} - set(fields))
+        """The names for users, without the fields, of which engines build a query, and without second names."""
+        return sorted(own_names(type(self)) - set(Flow.__dataclass_fields__))
 
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
         return applied(transforms, schema.empty_table()).schema
@@ -630,7 +618,7 @@ class Flow(Adviser):
     @property
     def _is_bounded(self) -> bool:
         """True if the input of the flow ends."""
-        return not self.source.streaming and not (self.settings.replay and not self.settings.close_at_end)
+        return self.settings.close_at_end if self.settings.replay else not self.source.streaming
 
     @property
     def _changes(self) -> bool:
@@ -674,6 +662,9 @@ class WindowedRows(Adviser):
     def __repr__(self) -> str:
         return f"rows in windows of {self._window!r}, which .combine(...) turns into panes"
 
+    def __dir__(self) -> list[str]:
+        return sorted(own_names(type(self)))
+
     def combine(self, by: str | Sequence[str] = (), *unnamed: Never, **combiners: Combiner) -> Flow:
         """Combine the rows of each key and window; the result is a flow of panes.
 
@@ -690,14 +681,7 @@ class WindowedRows(Adviser):
         stage.operator(flow.schema)
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 
-
-def flow_of(source: Source, settings: Settings) -> Flow:
-    """Build a flow over any source and check its settings against the schema."""
-    schema = source.schema
-    check_settings(settings, schema, source.streaming)
-    if isinstance(settings.strategy, IngressTime) and settings.time not in schema.names:
-        schema = schema.append(pa.field(settings.time, pa.timestamp("us", "UTC")))
-    return Flow(source=source, settings=settings, source_schema=schema)
+    agg = combine
 
 
 def with_name(flow: Flow, name: str | None) -> Flow:
@@ -710,11 +694,10 @@ def with_name(flow: Flow, name: str | None) -> Flow:
 
 def without_counts(flow: Flow) -> Flow:
     """The flow without the column `diff` of panes that are never retracted, each of which counts as one row."""
-    rows, schema = input_of(flow), flow.schema
-    if rows.panes and rows.diff is None and DIFF in schema.names:
-        left = Select(tuple(name for name in schema.names if name != DIFF))
-        return replace(flow, transforms=(*flow.transforms, left))
-    return flow
+    weight = None if input_of(flow).diff is not None else weight_of(flow)
+    if weight is None or weight not in flow.schema.names:
+        return flow
+    return replace(flow, transforms=(*flow.transforms, without(flow.schema.names, [weight])))
 
 
 def followed_flow(flow: Flow) -> Flow:
@@ -727,13 +710,14 @@ def followed_flow(flow: Flow) -> Flow:
 
 def check_filters(flow: Flow) -> None:
     """Raise if rows are filtered by their weights after the last step."""
-    weight = input_of(flow).diff
+    weight = _first_input(flow).diff
     for step in flow.transforms:
         if isinstance(step, Where) and isinstance(step.predicate, Expr) and weight in step.predicate.columns:
             raise InvalidArgument(
                 f"where() on {weight!r}, the weights of rows that can be retracted, would keep rows and drop their "
                 "retractions: filter by another column, or after the last step"
             )
+        weight = weight and step.name_after(weight)
 
 
 def _followed(flow: Flow) -> Flow:
@@ -746,11 +730,6 @@ def _followed(flow: Flow) -> Flow:
     grouping = followed(last.grouping, last.open_grouping, stages_of(flow), each_batch)
     check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
     return replace(flow, stages=(*first, replace(last, grouping=grouping)))
-
-
-def groupings_of(flow: Flow) -> list[Grouping]:
-    """The groupings of a flow, without its other stages."""
-    return [stage.grouping for stage in flow.stages if isinstance(stage, GroupingStage)]
 
 
 def last_groupings(flow: Flow) -> list[Grouping]:
@@ -768,6 +747,13 @@ def stages_of(flow: Flow) -> int:
 
 def input_of(flow: Flow) -> StageInput:
     """The input that a flow is for its next stage."""
+    rows = _first_input(flow)
+    diff = None if rows.diff is None else name_after(flow.transforms, rows.diff)
+    return replace(rows, time=name_after(flow.transforms, rows.time), diff=diff)
+
+
+def _first_input(flow: Flow) -> StageInput:
+    """The input that a flow would be without its last transforms."""
     if flow.stages:
         return flow.stages[-1].output()
     return flow.source.output or StageInput(
@@ -775,7 +761,13 @@ def input_of(flow: Flow) -> StageInput:
     )
 
 
-def leaves_of(flow: Flow) -> Iterator[tuple[Source, Settings]]:
+def weight_of(flow: Flow) -> str | None:
+    """The column with the weights of the rows of a flow; None if they have none. Panes have some in any case."""
+    rows = input_of(flow)
+    return rows.diff or (name_after(flow.transforms, DIFF) if rows.panes else None)
+
+
+def leaves_of(flow: Flow) -> Iterator[tuple[Source[Flow], Settings]]:
     """The sources of a flow that are not made of flows, each with the options with which it is read."""
     if not flow.source.inputs:
         yield flow.source, flow.settings
@@ -785,15 +777,24 @@ def leaves_of(flow: Flow) -> Iterator[tuple[Source, Settings]]:
 
 def windows_of(flow: Flow) -> list[Window]:
     """The windows of the rows of a flow; none if they are not known."""
-    for step in flow.transforms:
-        if isinstance(step, Map) or (isinstance(step, WithColumns) and "window" in step.columns):
-            return []
+    if any(step.may_set("window") for step in flow.transforms):
+        return []
     if not flow.stages:
         return [window for one in flow.source.inputs for window in windows_of(one)]
     return [grouping.window for grouping in last_groupings(flow)]
 
 
 __all__ = [
-    "OPTIONS", "Engine", "Flow", "FlowSource", "Source", "WindowedRows", "check_filters", "flow_of", "followed_flow",
-    "groupings_of", "input_of", "last_groupings", "leaves_of", "stages_of", "windows_of",
-]  # fmt: skip
+    "OPTIONS",
+    "Flow",
+    "FlowSource",
+    "WindowedRows",
+    "check_filters",
+    "followed_flow",
+    "input_of",
+    "last_groupings",
+    "leaves_of",
+    "stages_of",
+    "weight_of",
+    "windows_of",
+]

@@ -15,13 +15,16 @@ from functools import cached_property
 import pyarrow as pa
 
 from ..errors import InvalidArgument
+from ..panes.grouping.grouping import Grouping
+from ..panes.grouping.stage import GroupingStage
 from ..panes.join.join import SIDES
 from ..panes.stage import Stage
 from ..panes.state.operator import StatefulOperator
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.watermarks.watermarks import Watermarks
-from .flow import Flow, Source
+from .engine import Source
+from .flow import Flow
 from .left_out import REASONS, LeftOut, fields_of
 from .settings import Settings
 
@@ -30,7 +33,7 @@ from .settings import Settings
 class Leaf:
     """A source of rows, and the options with which a flow reads it."""
 
-    source: Source
+    source: Source[Flow]
     settings: Settings
     schema: pa.Schema
 
@@ -221,6 +224,11 @@ def _through(feed: Feed, transforms: tuple[Transform, ...]) -> Feed:
     return Feed(origin=feed.origin, transforms=(*feed.transforms, *transforms), schema=feed.schema)
 
 
+def groupings_of(flow: Flow) -> list[Grouping]:
+    """The groupings of a flow, without its other stages."""
+    return [stage.grouping for stage in flow.stages if isinstance(stage, GroupingStage)]
+
+
 def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
     """The columns of a source that a step needs."""
     every = frozenset(leaf.schema.names)
@@ -234,4 +242,4 @@ def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
     return frozenset({*wanted, leaf.settings.time, *reporting}) & every
 
 
-__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of", "leaf_columns"]
+__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of", "groupings_of", "leaf_columns"]

@@ -1,7 +1,11 @@
-"""The result of a run in this process: an Arrow table of panes, with rows left out, counts and output watermarks."""
+"""The result of a run in this process: an Arrow table of panes, with rows left out, counts and output watermarks.
+
+Guarded by tests/local/test_local_result.py, tests/flows/test_answers.py and tests/panes/test_showing.py.
+"""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +21,9 @@ from ..combiners.aggregate import weights_of
 from ..combiners.rows.group_sums import sum_weights
 from ..combiners.rows.groups import group_rows
 from ..combiners.rows.key_codes import normal_keys
-from ..errors import InvalidArgument, NoSuchStep
+from ..errors import InvalidArgument, LibraryMissing, NoSuchStep
 from ..panes.grouping.grouping import Grouping
-from ..panes.showing import TablePreview, shown_rows
+from ..panes.showing import ROWS, TablePreview, shown_rows
 from .settle import shows_again
 
 if TYPE_CHECKING:
@@ -27,9 +31,6 @@ if TYPE_CHECKING:
 
 _WITH_A_TABLE = ("equals", "join", "join_asof")
 """The methods of an Arrow table that take another table."""
-
-_OF_A_PANE = ("diff", "pane", "step")
-_WEIGHT = pa.field("diff", pa.int64())
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class Result:
     """Writes the net result into a table."""
     watermarks: Sequence[SourceWatermarks] = field(default_factory=list)
     """The watermarks of the sources at each entry of the script."""
+    weight: str = "diff"
+    """The column that has the weights of the rows."""
+    note: str = ""
+    """A sentence on what the run has left open, such as windows that wait for the watermark; empty without any."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
         """The number of rows without a result, by the reason, and of windows that are still held at the end.
@@ -104,8 +109,17 @@ class Result:
         """
         return self.counts()["dropped"] if self.of_stages else 0
 
-    def to_pandas(self, *, flat: bool = False, **options: Any) -> pd.DataFrame:
-        """The panes as a pandas DataFrame; `options` are those of `pyarrow.Table.to_pandas`.
+    def collect(self) -> list[dict[str, Any]]:
+        """The panes as a list of dicts, in their order. A window is a dict of `start` and `end`.
+
+        >>> import uncombine as uc
+        >>> uc.flow([{"ts": 0, "user": "ada", "x": 5}]).select("user", "x").run().collect()
+        [{'user': 'ada', 'x': 5, 'step': 0}]
+        """
+        return self.panes.to_pylist()
+
+    def to_arrow(self, *, flat: bool = False) -> pa.Table:
+        """The panes as an Arrow table.
 
         With `flat=True` all columns are plain: `window_start` and `window_end` in the place of `window`, and `timing`
         and `processing_time` in the place of `pane`.
@@ -113,10 +127,46 @@ class Result:
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Watermark(None)]
         >>> result = uc.flow(script).window("1 minute").combine(total=uc.Sum("x")).run()
-        >>> list(result.to_pandas(flat=True).columns)
+        >>> result.to_arrow(flat=True).column_names
         ['window_start', 'window_end', 'total', 'event_time', 'diff', 'timing', 'processing_time', 'step']
         """
-        return (flat_panes(self.panes) if flat else self.panes).to_pandas(**options)
+        return flat_panes(self.panes) if flat else self.panes
+
+    def to_pandas(self, *, flat: bool = False, **options: Any) -> pd.DataFrame:
+        """The panes as a pandas DataFrame; `options` are those of `pyarrow.Table.to_pandas`.
+
+        With `flat=True` all columns are plain, as those of `to_arrow(flat=True)`.
+        """
+        return self.to_arrow(flat=flat).to_pandas(**options)
+
+    def to_polars(self, *, flat: bool = False) -> Any:
+        """The panes as a DataFrame of Polars; with `flat=True` all columns are plain, as those of `to_arrow`."""
+        try:
+            import polars
+        except ImportError:
+            raise LibraryMissing(
+                "to_polars() needs a library that is not installed: pip install 'uncombine[polars]'"
+            ) from None
+        return polars.from_arrow(self.to_arrow(flat=flat))
+
+    def head(self, rows: int = 5) -> Result:
+        """The first panes, as a result whose counts and rows left out are those of the whole run.
+
+        >>> import uncombine as uc
+        >>> uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}]).run().head(1)["x"].to_pylist()
+        [5]
+        """
+        return replace(self, panes=self.panes.slice(0, _checked(rows)), write=None)
+
+    def show(self, rows: int = ROWS) -> None:
+        """Print the first panes, as the repr of the result has them.
+
+        >>> import uncombine as uc
+        >>> uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}]).combine(total=uc.Sum("x")).select("total").run().show()
+        total  step
+           14     1
+        """
+        sys.stdout.write(f"{self._shown(_checked(rows)).text()}\n")
 
     def table(self, flat: bool = False) -> pa.Table:
         """The net result of the changelog: each distinct row with the sum of its `diff`, unless that is zero.
@@ -131,20 +181,20 @@ class Result:
         >>> result["total"].to_pylist(), result.table()["total"].to_pylist()
         ([5, 5, 7], [7])
         """
-        panes = self.panes
+        panes, weight = self.panes, self.weight
         self._warn_of_panes_that_stay()
-        left_out = _OF_A_PANE if self.of_stages else ("diff", "step")
+        left_out = (weight, "pane", "step") if self.of_stages else (weight, "step")
         names = [name for name in panes.column_names if name not in left_out]
-        if "diff" not in panes.column_names:
+        if weight not in panes.column_names:
             rows = panes.select(names)
             return flat_panes(rows) if flat else rows
-        diffs = weights_of(panes, "diff")
+        diffs = weights_of(panes, weight)
         if not names:
-            return pa.table({"diff": [total for total in [int(diffs.sum())] if total]}, schema=pa.schema([_WEIGHT]))
+            return pa.table({weight: pa.array([total for total in [int(diffs.sum())] if total], pa.int64())})
         columns = [normal_keys(_comparable(panes[name])) for name in names]
         groups, first = group_rows(columns, panes.num_rows)
         weights = sum_weights(groups, diffs)
-        rows = panes.select(names).take(pa.array(first)).append_column("diff", pa.array(weights))
+        rows = panes.select(names).take(pa.array(first)).append_column(weight, pa.array(weights))
         rows = rows.filter(pa.array(weights != 0))
         return flat_panes(rows) if flat else rows
 
@@ -173,10 +223,12 @@ class Result:
         >>> import tempfile, uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "user": "ada", "x": 5}]), uc.Watermark(None)]
         >>> result = uc.flow(script).window("1 minute").combine(by="user", total=uc.Sum("x")).run()
-        >>> result.to_table(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals")
+        >>> result.to_table(f"duckdb:{tempfile.mkdtemp()}/shop.db#totals")
         """
         if self.write is None:
-            raise InvalidArgument("only a result of flow.run() can be written into a table")
+            raise InvalidArgument(
+                "to_table() takes a whole result of flow.run(), and not a part of one: write flow.to_table(target)"
+            )
         self.write(target, keys)
 
     def _place(self, stage: int) -> int:
@@ -220,9 +272,10 @@ class Result:
     def __rich__(self) -> Any:
         return self._shown().rich()
 
-    def _shown(self) -> TablePreview:
-        shown = shown_rows(self.panes)
-        return replace(shown, more="; ".join(filter(None, [shown.more, self._words_of_left_out])))
+    def _shown(self, rows: int = ROWS) -> TablePreview:
+        shown = shown_rows(self.panes, rows)
+        more = "0 panes" if self.note and not self.panes.num_rows else shown.more
+        return replace(shown, more="; ".join(filter(None, [more, self.note, self._words_of_left_out])))
 
     @property
     def _words_of_left_out(self) -> str:
@@ -233,6 +286,13 @@ class Result:
         reasons = Counter(self.left_out["why"].to_pylist())
         why = ", ".join(f"{some:,} {reason}" for reason, some in sorted(reasons.items()))
         return f"{count:,} row{'s' * (count > 1)} left out ({why}): see left_out"
+
+
+def _checked(rows: object) -> int:
+    """A number of rows to show."""
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
+        raise InvalidArgument(f"rows= must be a whole number of at least 0, but is {rows!r}")
+    return rows
 
 
 def _of_tables(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from typing import Any, Literal
 
 from ..errors import InvalidArgument, NamedOptions
@@ -62,6 +63,30 @@ class LiveQuery:
     checkpoint: str
     trigger: Mapping[str, Any] | None
     same: Sequence[str]
+
+    @classmethod
+    def of(
+        cls,
+        checkpoint: str | PathLike[str] | None,
+        trigger: Mapping[str, Any] | None,
+        same: Sequence[str],
+        endless: bool,
+    ) -> LiveQuery | None:
+        """The options that a user gave to `to_table`; None for a table that is written once, of a flow that ends."""
+        if trigger is not None and not isinstance(trigger, Mapping):
+            raise InvalidArgument(
+                'trigger= must be a mapping such as {"processingTime": "10 seconds"} or {"availableNow": True}, but '
+                f"is {trigger!r}"
+            )
+        if checkpoint is not None:
+            return cls(checkpoint=fspath(checkpoint), trigger=trigger, same=same)
+        if endless:
+            raise InvalidArgument(
+                "to_table() of a stream needs checkpoint=, the folder in which the query keeps its progress"
+            )
+        if trigger is not None or same:
+            raise InvalidArgument("to_table() of a bounded flow writes once: leave trigger= and same= out")
+        return None
 
 
 __all__ = ["LiveQuery", "Tuning"]

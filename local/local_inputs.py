@@ -15,8 +15,9 @@ from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
 from ..flows.graph import Feed, Leaf, Step
 from ..panes.parcels import MARKS, runs
+from ..panes.selection import Rename, Select
 from ..panes.shard.arrivals import Arrival, reports_by_time
-from ..panes.transforms import Select, WithColumns, applied
+from ..panes.transforms import WithColumns, applied
 from ..panes.watermarks.intake import Intake, TimedRows
 from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated
 from ..panes.watermarks.watermarks import Report, Watermarks
@@ -94,7 +95,7 @@ class LocalInput:
     @property
     def keeps_rows(self) -> bool:
         """True if every row of an entry comes to the step."""
-        whole = all(isinstance(transform, Select | WithColumns) for transform in self.feed.transforms)
+        whole = all(isinstance(transform, Rename | Select | WithColumns) for transform in self.feed.transforms)
         return whole and not isinstance(self.leaf.settings.strategy, Punctuated)
 
 

@@ -20,7 +20,8 @@ from ..windows.times import times_of
 class Elements(NamedOptions):
     """Rows that arrive together at the processing time `at` (None: processing time stays as it is).
 
-    `rows` is a list of dicts, an Arrow table, a pandas or Polars DataFrame, or anything with `__arrow_c_stream__`.
+    `rows` is a list of dicts, a dict of columns, an Arrow table, a pandas or Polars DataFrame, or anything with
+    `__arrow_c_stream__`.
     In a list of dicts, times may be datetimes, ISO texts, or whole microseconds since 1970.
 
     `watermarks` are watermark reports in the same bundle, as in a micro-batch of a stream. The watermark before the
@@ -37,7 +38,7 @@ class Elements(NamedOptions):
     input: str | None = None
 
     def __post_init__(self) -> None:
-        if hasattr(self.rows, "__arrow_c_stream__"):
+        if hasattr(self.rows, "__arrow_c_stream__") or isinstance(self.rows, Mapping):
             object.__setattr__(self, "rows", as_table(self.rows))
 
 

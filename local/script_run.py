@@ -5,10 +5,12 @@ Guarded by tests/local/test_local.py and tests/flows/test_union.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 from warnings import catch_warnings, simplefilter, warn
 
 import numpy as np
@@ -16,9 +18,10 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, UnreadableFile
 from ..flows.changelog_reading import good
-from ..flows.flow import Flow
+from ..flows.flow import Flow, weight_of
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.result import Result, SourceWatermarks
+from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Instant, Shard, by_bundle
@@ -27,13 +30,27 @@ from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
 from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
-from .final_run import FinalStep, in_slices, why_not_final
+from .final_run import PACKAGE, FinalStep, in_slices, why_not_final
 from .local_inputs import InputNames, LocalInput, Part
 from .script import Clock, Elements, Entry, Watermark, instant, tables_of
 from .source_rows import SourceRows
 
 _STEP = pa.field("step", pa.int64())
 """The column with the entry of the script that a row came from."""
+
+TURNS = 100
+"""The most turns in which the rows of an entry are played. An interrupt loses one turn at most."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A run between two turns, to which an interrupt goes back."""
+
+    place: int
+    """The entry that is played next."""
+    shards: Mapping[Step, Shard]
+    lengths: Sequence[int]
+    """The lengths of the lists of output."""
 
 
 class LocalRun:
@@ -46,8 +63,8 @@ class LocalRun:
         self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
-        self.left_out: list[pa.Table] = []
-        self.dropped: list[tuple[int, int]] = []
+        self.left_out: list[tuple[int, int, pa.Table]] = []
+        self.dropped: list[tuple[int, int, int]] = []
         self.output_watermarks: list[int] = []
         self.watermarks: list[SourceWatermarks] = []
         self.schema = flow.schema
@@ -58,6 +75,7 @@ class LocalRun:
                 "the result of flow.run() has the entry of the script in 'step', and the flow gives a column of that "
                 "name too: name it otherwise, or leave it out with select()"
             )
+        self._save(0)
 
     def _start(self, step: Step, idle_after: int | None) -> Shard:
         # The only source of what comes from another step is that step, which reports in every step.
@@ -71,20 +89,26 @@ class LocalRun:
         """The result of a whole script; `done` is called after each entry."""
         names = InputNames(self.leaves)
         goes = [names.goes_to(place, entry) for place, entry in enumerate(entries)]
-        tables = [_tables(leaf, entries, [to[i] for to in goes]) for i, leaf in enumerate(self.leaves)]
-        for place, entry in enumerate(entries):
-            rows = {leaf: some[place] for leaf, some, to in zip(self.leaves, tables, goes[place], strict=True) if to}
-            self._entry(place, entry, rows)
-            done()
-        return self._result(partial(_again, idle_after=self.idle_after, entries=entries))
+        with self._interruptible(len(entries)):
+            tables = [_tables(leaf, entries, [to[i] for to in goes]) for i, leaf in enumerate(self.leaves)]
+            for place, entry in enumerate(entries):
+                some = zip(self.leaves, tables, goes[place], strict=True)
+                self._entry(place, entry, {leaf: table[place] for leaf, table, to in some if to})
+                done()
+        return self._result(partial(_again, idle_after=self.idle_after, entries=entries), self._waiting())
 
     def of_tables(self) -> Result:
         """The result of the rows of all sources, as one entry, and then the end."""
+        with self._interruptible():
+            self._play_tables()
+        return self._result(_of_tables, self._waiting())
+
+    def _play_tables(self) -> None:
         sources = [leaf.source for leaf in self.leaves]
         own_rows = [source for source in sources if isinstance(source, SourceRows)]
         if own_rows and own_rows[0].many and why_not_final(self.graph) is None:
             self._final_panes(own_rows[0])
-            return self._result(_of_tables)
+            return
         tables = [source.whole for source in own_rows]
         rows = {leaf: table for leaf, table in zip(self.leaves, tables, strict=False) if table is not None}
         if len(rows) < len(self.leaves):
@@ -95,7 +119,31 @@ class LocalRun:
         if not self.flow.settings.replay or self.flow.settings.close_at_end:
             self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
         self._warn_of_late_rows(rows)
-        return self._result(_of_tables)
+
+    @contextmanager
+    def _interruptible(self, entries: int | None = None) -> Iterator[None]:
+        """Give an interrupt the result of all turns that were played to their end, as its attribute `result`."""
+        try:
+            yield
+        except KeyboardInterrupt as interrupt:
+            saved = self.saved
+            self.shards = dict(saved.shards)
+            for one, length in zip(self._lists, saved.lengths, strict=True):
+                del one[length:]
+            where = "before its end" if entries is None else f"in entry {min(saved.place, entries - 1)} of {entries}"
+            note = f"the run was interrupted {where}"
+            interrupt.result = self._result(None, note)  # type: ignore[attr-defined]
+            interrupt.add_note(
+                f"{note}: `result` of this interrupt (sys.last_value.result in a shell) is its result so far"
+            )
+            raise
+
+    def _save(self, place: int) -> None:
+        self.saved = Saved(place, dict(self.shards), [len(one) for one in self._lists])
+
+    @property
+    def _lists(self) -> list[list[Any]]:
+        return [self.out, self.left_out, self.dropped, self.output_watermarks, self.watermarks]
 
     def _warn_of_late_rows(self, rows: Mapping[Leaf, pa.Table]) -> None:
         """Warn if a step leaves out many rows of its sources, whose order nobody has written, as a script is."""
@@ -104,7 +152,7 @@ class LocalRun:
             if step.stage.drops_late and len(leaves) == len(step.feeds):
                 late, count = self.shards[step].state.counts.dropped, sum(rows[leaf].num_rows for leaf in leaves)
                 if (words := late_words(late, count, step.number)) is not None:
-                    warn(words, stacklevel=6)
+                    warn(words, stacklevel=_level_of_user())
 
     def _final_panes(self, source: SourceRows) -> None:
         """Take the rows of a source through all groupings, each with final panes."""
@@ -124,19 +172,13 @@ class LocalRun:
         """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
         self.now = max(self.now, _time_of(entry))
         parts = self._parts(place, entry, rows)
-        instants: dict[Step, list[Instant]] = {}
-        for step in self.graph.steps:
-            arrivals = [self._arrivals(feed, parts, instants) for feed in step.feeds]
-            shard, instants[step] = self.shards[step].play(*arrivals, until=self.now)
-            self.shards[step] = shard
-            self._leave_out(place, step, instants[step])
-            self._count_dropped(place, step, arrivals, instants[step], parts)
+        # The rows of several ends stand one end after the other, for each entry.
+        for until, some in _turns(parts, self.now, TURNS if len(self.graph.ends) == 1 else 1):
+            self._turn(place, some, until)
+            self._save(place)
         self.watermarks.append(self._reached())
         for feed in self.graph.ends:
-            if isinstance(feed.origin, Step):
-                for one in instants[feed.origin]:
-                    self._show(place, applied(feed.transforms, one.panes))
-            elif feed.origin in rows:
+            if isinstance(feed.origin, Leaf) and feed.origin in rows:
                 reading, here = feed.origin.source.reading, rows[feed.origin]
                 if reading is not None:
                     here = good(here, reading.weight)
@@ -144,6 +186,20 @@ class LocalRun:
         ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
         if ends:
             self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+        self._save(place + 1)
+
+    def _turn(self, place: int, parts: Mapping[Feed, Mapping[int, Part]], until: int) -> None:
+        """Take some bundles of an entry through all steps, and the timers that are due by then."""
+        instants: dict[Step, list[Instant]] = {}
+        for step in self.graph.steps:
+            arrivals = [self._arrivals(feed, parts, instants) for feed in step.feeds]
+            self.shards[step], instants[step] = self.shards[step].play(*arrivals, until=until)
+            self._leave_out(place, step, instants[step])
+            self._count_dropped(place, step, arrivals, instants[step], parts)
+        for feed in self.graph.ends:
+            if isinstance(feed.origin, Step):
+                for one in instants[feed.origin]:
+                    self._show(place, applied(feed.transforms, one.panes))
 
     def _reached(self) -> SourceWatermarks:
         """The watermarks of the sources before the rows of an entry, and after it."""
@@ -170,7 +226,8 @@ class LocalRun:
         some = [one for one in instants if one.rows]
         if some:
             rows = self.graph.left_out[step].table(some)
-            self.left_out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
+            rows = rows.append_column("step", pa.array(np.full(rows.num_rows, place)))
+            self.left_out.append((place, step.number, rows))
 
     def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
         """The bundles of an entry for each feed from a source, by their processing time."""
@@ -203,37 +260,48 @@ class LocalRun:
             if at is not None and len(late := one.result.left_out.get("late", ())):
                 here = [parts[feed][at].places for feed in step.feeds if at in parts.get(feed, {})]
                 places = np.concatenate(here)[late]
-                self.dropped += [(place, int(row)) for row in places]
+                self.dropped += [(place, step.number, int(row)) for row in places]
 
     def _show(self, place: int, rows: pa.Table) -> None:
         if rows.num_rows:
             self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
 
-    def _result(self, again: Callable[[Flow], Result]) -> Result:
+    def _waiting(self) -> str:
+        """A sentence about the windows, and the rows in order, that wait for the watermark; empty without any."""
+        counts = dict[str, int]()
+        for step, shard in self.shards.items():
+            what = "window" if isinstance(step.stage, GroupingStage) else "row"
+            counts[what] = counts.get(what, 0) + shard.operator.count_waiting(shard.state)
+        told = [f"{some:,} {what}{'s' * (some > 1)} wait{'s' * (some == 1)}" for what, some in counts.items() if some]
+        if not told:
+            return ""
+        replayed = self.flow.settings.replay and not self.flow.settings.close_at_end
+        remedy = "write .replay(close_at_end=True)" if replayed else "end the script with uc.Watermark(None)"
+        return f"{' and '.join(told)} for the watermark: {remedy}"
+
+    def _result(self, again: Callable[[Flow], Result] | None, note: str) -> Result:
         panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
         shards = self.shards.values()
         counts = [{**asdict(s.state.counts), "held": s.operator.count_entries(s.state)} for s in shards]
         none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
-        left_out = pa.concat_tables([none.empty_table(), *self.left_out])
-        fed = [
-            LocalInput(leaf=feed.leaf, feed=feed, step=step)
-            for step in self.graph.steps
-            for feed in step.feeds
-            if feed.leaf
-        ]
-        whole = all(one.keeps_rows for one in fed)
+        by_step = [table for *_, table in sorted(self.left_out, key=lambda one: one[:2])]
+        left_out = pa.concat_tables([none.empty_table(), *by_step])
+        steps = self.graph.steps
+        fed = [LocalInput(leaf=feed.leaf, feed=feed, step=step) for step in steps for feed in step.feeds if feed.leaf]
         last = self.flow.stages[-1] if self.flow.stages else None
         return Result(
             panes,
             of_stages=counts,
-            dropped_rows=self.dropped,
+            dropped_rows=[(place, row) for place, _, row in sorted(self.dropped, key=lambda one: one[:2])],
             output_watermarks=self.output_watermarks,
-            rows_kept=whole,
+            rows_kept=all(one.keeps_rows for one in fed),
             left_out=left_out,
             last=last.grouping if isinstance(last, GroupingStage) else None,
             each_batch=self.flow.settings.each_batch,
-            write=TableWriter(flow=self.flow, panes=panes, again=again),
+            write=None if again is None else TableWriter(flow=self.flow, panes=panes, again=again),
             watermarks=self.watermarks,
+            weight=weight_of(self.flow) or DIFF,
+            note=note,
         )
 
 
@@ -250,6 +318,29 @@ class TableWriter:
 
     def _panes(self, flow: Flow) -> pa.Table:
         return self.panes if flow is self.flow else self.again(flow).panes
+
+
+def _level_of_user() -> int:
+    """The stack level, for a warning of the caller, of the first code outside of the package."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(f"{PACKAGE}."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _turns(
+    parts: Mapping[Feed, Mapping[int, Part]], now: int, most: int
+) -> Iterator[tuple[int, Mapping[Feed, Mapping[int, Part]]]]:
+    """The bundles of an entry in turns, each with the processing time at its end; `now` is that of the entry."""
+    times = sorted({at for some in parts.values() for at in some})
+    size = max(1, -(-len(times) // most))
+    if len(times) <= size:
+        yield now, parts
+        return
+    for first in range(0, len(times), size):
+        here = times[first : first + size]
+        chosen = {feed: {at: some[at] for at in here if at in some} for feed, some in parts.items()}
+        yield now if first + size >= len(times) else here[-1], chosen
 
 
 def _bad_rows(source: SourceRows, step: FinalStep, count: int) -> pa.Table:

@@ -16,7 +16,9 @@ from ..combiners.rows.plain_types import plain_type
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import Reading
 from ..flows.description import description
-from ..flows.flow import Engine, Flow, Source
+from ..flows.drawing import drawing
+from ..flows.engine import Engine, Source
+from ..flows.flow import Flow
 from ..flows.graph import graph_of
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
@@ -27,7 +29,7 @@ from .script import Entry
 from .source_rows import SourceRows
 
 
-class WithoutSpark(Source, Engine, SourceRows):
+class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
     """A source in this process, which runs its flows too."""
 
     has_streams = False
@@ -43,13 +45,16 @@ class WithoutSpark(Source, Engine, SourceRows):
         return "flow.run()" if self.has_rows else "flow.run(script)"
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine[Flow]:
         return self
 
     def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
         return run(flow, script)
 
-    def replayed(self) -> Source:
+    def answer(self, flow: Flow, way: str) -> Result:
+        return run(flow, None)
+
+    def replayed(self) -> Source[Flow]:
         if self.has_rows:
             return self
         raise InvalidArgument(
@@ -88,6 +93,9 @@ class WithoutSpark(Source, Engine, SourceRows):
         raise InvalidArgument(
             f"this flow runs without Spark, so it has no stream to write: write {self.call}, whose result has the panes"
         )
+
+    def draw(self, flow: Flow) -> str:
+        return drawing(flow, f"runs in this process: {self.call}")
 
     def explain(self, flow: Flow) -> str:
         lines = [f"A run in this process, without Spark: {self.call}.", *description(flow)]

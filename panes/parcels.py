@@ -24,7 +24,7 @@ A row with two nulls is of no source and only carries the processing time."""
 
 _ABOUT = b"uncombine.parcel"
 
-_KINDS = frozenset({"cells", "rows", "marks", "clock", "panes", "left_out", "nothing"})
+_KINDS = frozenset({"cells", "rows", "marks", "hold", "clock", "panes", "left_out", "nothing"})
 _NUMBERS = ("at", "bad", "unassigned", "lo", "input")
 
 _CHECK = 4
@@ -38,10 +38,10 @@ _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz
 class Parcel:
     """A part of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks" (watermark reports), "clock" (only the processing time `at` of another source, up
-    to which timers fire), "panes" (from the shard to the result), "left_out" (rows without a result, on their way past
-    later steps), or "nothing" (asks for the result of no rows). All cells of a parcel came at one processing time,
-    `at`. Rows and reports belong to one `input` of the shard.
+    `kind` is "cells", "rows", "marks" (watermark reports), "hold" (a time that no report of the input passes), "clock"
+    (only the processing time `at` of another source, up to which timers fire), "panes" (from the shard to the result),
+    "left_out" (rows without a result, on their way past later steps), or "nothing" (asks for the result of no rows).
+    All cells of a parcel came at one processing time, `at`. Rows, reports and holds belong to one `input` of the shard.
     """
 
     kind: str

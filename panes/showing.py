@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -21,7 +22,7 @@ ROWS = 20
 """The rows that are shown if no number is asked for."""
 
 WIDEST = 40
-"""The characters of a value that are shown."""
+"""The characters of a value that are shown. A window is longer if its ends are."""
 
 _PARTS = 8
 """The elements of a list that are shown."""
@@ -101,7 +102,8 @@ def shown_rows(table: pa.Table, rows: int = ROWS, title: str = "", whole: bool =
 
 def _text(value: pa.Scalar) -> str:
     """A value in one short line."""
-    return _short("".join(_pieces(value)))
+    text = "".join(_pieces(value))
+    return text if _is_window(value.type) else _short(text)
 
 
 def _short(text: str) -> str:
@@ -115,15 +117,27 @@ def _pieces(value: pa.Scalar) -> Iterator[str]:
         yield ""
     elif kind == PANE:
         yield f"{str(value['timing'].as_py()).lower().replace('_', ' ')} {value['index'].as_py()}"
+    elif _is_window(kind):
+        yield _between(*("".join(_pieces(value[end])) for end in ("start", "end")))
     elif pt.is_struct(kind):
         parts = [(kind.field(i).name, "".join(_pieces(value[i]))) for i in range(kind.num_fields)]
-        spans = [name for name, _ in parts] == ["start", "end"]
-        yield " to ".join(text for _, text in parts) if spans else _listed("{}", [f"{n}: {text}" for n, text in parts])
+        yield _listed("{}", [f"{name}: {text}" for name, text in parts])
     elif pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
         parts_of = ["".join(_pieces(part)) for part in value.values.slice(0, _PARTS)]
         yield _listed("[]", parts_of + ["..."] * (len(value.values) > _PARTS))
     else:
         yield _plain(value)
+
+
+def _is_window(kind: pa.DataType) -> bool:
+    """True for a start and an end that are times."""
+    return pt.is_struct(kind) and [(f.name, pt.is_timestamp(f.type)) for f in kind] == [("start", True), ("end", True)]
+
+
+def _between(start: str, end: str) -> str:
+    """Both ends of a window; the day and the zone are said once, if they are those of both."""
+    day, _, _ = start.partition(" ")
+    return f"{start.removesuffix('Z') if end.endswith('Z') else start} - {end.removeprefix(f'{day} ')}"
 
 
 def _listed(brackets: str, parts: Sequence[str]) -> str:
@@ -133,12 +147,22 @@ def _listed(brackets: str, parts: Sequence[str]) -> str:
 def _plain(value: pa.Scalar) -> str:
     try:
         plain = value.as_py()
-    except (ValueError, OverflowError):  # a time that Python does not have
-        return str(value.cast(pa.int64()).as_py())
+    except (ValueError, OverflowError):  # a time or a length of time that Python does not have
+        return _far(value)
     if isinstance(plain, datetime):
         aware = plain.tzinfo is not None
         return (plain.astimezone(UTC).replace(tzinfo=None) if aware else plain).isoformat(" ") + "Z" * aware
     return plain if isinstance(plain, str) else str(plain)
+
+
+def _far(value: pa.Scalar) -> str:
+    """A time outside the years of Python, or a length of time of more days than it has."""
+    kind, number = value.type, value.value
+    if pt.is_duration(kind):
+        return f"{number:,} {kind.unit}"
+    if pt.is_timestamp(kind):
+        return str(np.datetime64(number, kind.unit)).replace("T", " ") + "Z" * (kind.tz is not None)
+    return str(np.datetime64(number, "D" if pt.is_date32(kind) else "ms")).partition("T")[0]
 
 
 def _clean(text: str) -> str:

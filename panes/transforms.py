@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..combiners.expressions.expr import Expr
+from ..combiners.expressions.methods import Methods
 from ..combiners.rows.plain_types import as_plain
-from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..errors import InvalidArgument, TypeMismatch
 from ..triggers import truth
 from .parcels import parts
 
@@ -53,6 +54,10 @@ class Transform(ABC):
     def may_set(self, column: str) -> bool:
         """True if the step may give a column other values."""
         return self.functions
+
+    def name_after(self, column: str) -> str:
+        """The name that a column has after the step."""
+        return column
 
     @abstractmethod
     def apply(self, table: pa.Table) -> pa.Table:
@@ -173,26 +178,6 @@ class Where(Transform):
 
 
 @dataclass(frozen=True)
-class Select(Transform):
-    """Keeps some of the columns, in this order."""
-
-    names: tuple[str, ...]
-
-    def apply(self, table: pa.Table) -> pa.Table:
-        for name in self.names:
-            require_column(name, table.column_names, "select()")
-            if self.names.count(name) > 1:
-                raise InvalidArgument(f"select() names column {name!r} twice: leave one of them out")
-        return table.select(list(self.names))
-
-    def carrying(self, table: pa.Table, column: str) -> pa.Table:
-        return Select((*self.names, column)).apply(table)
-
-    def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
-        return frozenset(self.names)
-
-
-@dataclass(frozen=True)
 class WithColumns(Transform):
     """Adds or replaces columns, all computed from the columns before the step."""
 
@@ -259,8 +244,16 @@ def applied(transforms: Iterable[Transform], table: pa.Table) -> pa.Table:
     return table
 
 
+def name_after(transforms: Iterable[Transform], column: str) -> str:
+    """The name that a column has after all transforms."""
+    for transform in transforms:
+        column = transform.name_after(column)
+    return column
+
+
 def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
     """Check a predicate of `where()`, and return it."""
+    _require_call(value, "where()")
     if isinstance(value, Expr):
         if _compares_with_null(value):
             raise InvalidArgument(f"where({value!r}) keeps no row, because nothing equals null: write x.is_null()")
@@ -273,6 +266,13 @@ def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
     )
 
 
+def _require_call(value: object, who: str) -> None:
+    """Raise for a method of an expression, which could pass for a function of a table."""
+    if isinstance(getattr(value, "__self__", None), Expr | Methods):
+        name = getattr(value, "__name__", "")
+        raise InvalidArgument(f"{who} was given the method {name} of an expression and not its value: write {name}()")
+
+
 def _compares_with_null(value: object) -> bool:
     """True if a part of an expression is `x == None` or `x != None`."""
     if not isinstance(value, Expr):
@@ -283,6 +283,7 @@ def _compares_with_null(value: object) -> bool:
 
 def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:
     """Check a function of a table, or an expression, that was given to `who`, and return it."""
+    _require_call(value, who)
     if isinstance(value, Expr) or callable(value):
         return value
     raise InvalidArgument(

@@ -17,7 +17,8 @@ from ..flows.flow import Flow
 from ..flows.graph import Step
 from ..panes.grouping.stage import GroupingStage
 from ..panes.parcels import Parcel
-from ..panes.transforms import Select, Transform, Where, WithColumns, applied
+from ..panes.selection import Select
+from ..panes.transforms import Transform, Where, WithColumns, applied
 from ..tables import Changes, Layout, changes_of, table_flow, target_of, write_once
 from .inputs import DataFrameInput, column, wire_map
 from .routes.base import Route

@@ -19,7 +19,7 @@ from ..flows.changelog_reading import Reading, good
 from ..flows.settings import Settings
 from ..panes.parcels import AT
 from ..windows import time_column
-from .inputs import DataFrameInput, Input, Metric, Task
+from .inputs import DataFrameInput, Hold, Input, Metric, Task
 from .pieces import pieces
 from .routes.tasks import batches_of
 from .source import SparkSource
@@ -65,6 +65,10 @@ class ChangelogInput(Input):
     def streaming(self) -> bool:  # type: ignore[override]
         return self.messages.streaming
 
+    @property
+    def planned(self) -> bool:  # type: ignore[override]
+        return self.messages.planned
+
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         reading = self.reading
         own = at if at and at not in (reading.beside.names if reading.own else reading.message_schema.names) else None
@@ -103,6 +107,11 @@ class ReadChanges:
 
     def __call__(self, messages: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         return self.task(self._rows(messages))
+
+    @property
+    def hold(self) -> Hold | None:
+        """The task's own sender of the time that the watermark waits for."""
+        return getattr(self.task, "hold", None)
 
     def _rows(self, messages: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in messages:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from ..changelogs.flows import flow_of
 from ..combiners import Combiner
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument
-from ..flows.flow import Flow, flow_of
+from ..flows.flow import Flow
 from ..flows.settings import Settings
 from ..windows import Global
 from .inputs import DataFrameInput, column

@@ -1,4 +1,4 @@
-"""Files as an input: Spark lists and tracks them, and the tasks that combine their rows read them.
+"""Files as an input: Spark or a planner lists and tracks them, and the tasks that combine their rows read them.
 
 Guarded by tests/sparkops/test_files.py.
 """
@@ -27,9 +27,12 @@ from ..files.reading import FileFormat, Split, read, splits
 from ..panes.parcels import AT
 from ..windows import time_column
 from ..windows.times import UTC_MICROS
-from .inputs import Input, Metric, Task, processing_time
+from .inputs import Hold, Input, Metric, Task, processing_time
 from .naming import FILES
+from .planners.data_source import planned
+from .planners.file_planner import FilePlanner
 from .sql_types import spark_schema
+from .tuning.thin_function import thin_function
 from .tuning.worker import ready
 from .wire import SKIPPED, WIRE_DDL, wire_batch
 
@@ -64,10 +67,16 @@ class FilesInput(Input):
     """True: Spark lists bounded files whenever the flow is run; then no file is read in parts."""
     text: str = ""
     """The words for them, if they are not files that the user named."""
+    planner: FilePlanner | None = None
+    """The planner of a stream's batches; None if Spark tracks its files."""
 
     @property
     def schema(self) -> pa.Schema:
         return self.format.schema
+
+    @property
+    def planned(self) -> bool:  # type: ignore[override]
+        return self.planner is not None
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         names = self.format.schema.names
@@ -89,14 +98,17 @@ class FilesInput(Input):
         listed = self._stream(wanted) if self.streaming else self._files_now(wanted)
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))
+        packed = listed.mapInArrow(thin_function(reading), schema)
         if schema != WIRE_DDL or self.format.on_bad_file == "error":
-            return listed.mapInArrow(reading, schema)
-        packed = listed.mapInArrow(reading, schema)
+            return packed
         is_file = F.col("lo") == SKIPPED
         skipped = F.coalesce(F.sum(is_file.cast("bigint")), F.lit(0))
         return packed.observe(metric(FILES), skipped.alias("files_skipped")).where(~is_file)
 
     def _stream(self, columns: Sequence[str]) -> DataFrame:
+        if self.planner is not None:
+            self._check(self.listed_here(), columns)
+            return planned(self.spark, self.planner)
         reader = self.spark.readStream.format("binaryFile").schema(_LISTED).options(**self.options, **_ALL)
         if len(self.paths) > 1:
             raise InvalidArgument("a stream reads one path: give one folder or pattern, such as '/data/*/2016'")
@@ -157,7 +169,8 @@ class FilesInput(Input):
 
     def describe(self) -> str:
         named = self.text or f"{self.format.format} files at {', '.join(path.words for path in self.paths)}"
-        return f"{named}, read by the tasks that combine their rows"
+        order = "" if self.planner is None else f", ordered by {self.planner.words},"
+        return f"{named}{order or ','} read by the tasks that combine their rows"
 
 
 @dataclass(frozen=True)
@@ -181,17 +194,24 @@ class ReadFiles:
             skipped.append(path)
             sys.stderr.write(f"skipped: {reason}\n")
 
-        yield from self.task(self._tables(batches, bad))
+        holds: list[tuple[int, int]] = []
+        yield from self.task(self._tables(batches, bad, holds))
+        send: Hold | None = getattr(self.task, "hold", None)
+        if send is not None:
+            yield from (wire_batch(send(*hold)) for hold in holds)
         if skipped and self.packed:
             # A file in several parts is skipped part by part.
             yield wire_batch((0, SKIPPED, path.encode()) for path in dict.fromkeys(skipped))
 
-    def _tables(self, batches: Iterable[pa.RecordBatch], bad: Any) -> Iterator[pa.Table]:
+    def _tables(self, batches: Iterable[pa.RecordBatch], bad: Any, holds: list[tuple[int, int]]) -> Iterator[pa.Table]:
+        """The rows of the files; `holds` gets the time that the watermark waits for, if the planner names one."""
         wanted = [name for name in self.columns if name in self.format.schema.names]
         for batch in batches:
-            columns = (batch.column(i).to_pylist() for i in range(3))
-            parts = [Split(*part) for part in zip(*columns, strict=True)]  # few: one a file
-            batch_time = batch.column(3)[0].as_py() if self.at is not None else 0
+            columns = (batch.column(name).to_pylist() for name in _SPLITS.names)
+            parts = [Split(*part) for part in zip(*columns, strict=True) if part[0] is not None]  # few: one a file
+            batch_time = batch.column(AT)[0].as_py() if self.at is not None else 0
+            if "hold" in batch.schema.names:
+                holds += [(time, batch_time) for time in batch.column("hold").drop_null().to_pylist()]
             if self.root is not None:
                 parts = [part for part in parts if spark_reads(part.path, self.root, self.format.schema)]
             for table in read(self.format, parts, bad):

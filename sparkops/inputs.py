@@ -17,6 +17,7 @@ from ..flows.changelog_reading import Reading
 from ..panes.parcels import AT
 from .session import BATCH_BYTES, NO_LIMIT
 from .sql_types import arrow_type
+from .tuning.thin_function import thin_function
 from .tuning.worker import ready
 from .wire import WIRE_DDL
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
+
+Hold = Callable[[int, int], Iterator[tuple[int, int, bytes]]]
+"""Gives the packed rows that say how far the watermark may go, at a processing time; a task with steps has one."""
 
 Metric = Callable[[str], str]
 """Gives the name of the metric for a part of a flow."""
@@ -37,6 +41,8 @@ class Input(ABC):
     streaming: bool
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows."""
+    planned = False
+    """True if a planner of the library knows which of its parts are read, False if Spark does."""
 
     @abstractmethod
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
@@ -125,7 +131,7 @@ class DataFrameInput(Input):
                 return task(tables)
             return task(table.append_column(instant, instants(table.num_rows, instant.type)) for table in tables)
 
-        return self.df.select(*chosen).mapInArrow(lift, schema)
+        return self.df.select(*chosen).mapInArrow(thin_function(lift), schema)
 
     def replayed(self) -> Input:
         """This input for a replay, in which messages that cannot be read are bad rows, as in a stream."""
@@ -170,7 +176,7 @@ def wire_map(df: DataFrame, task: Callable[[Iterable[pa.RecordBatch]], Iterator[
         ready()
         return task(batches)
 
-    return df.mapInArrow(run, schema)
+    return df.mapInArrow(thin_function(run), schema)
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:

@@ -1,35 +1,23 @@
-"""Warnings of streams that leave out many rows as late: once a query, on the driver, by the logger "uncombine".
+"""Warnings of streams that leave out many rows as late: once a query.
 
-Python shows the warnings of a logger that nobody has set up on stderr. `warnings.warn` is not for threads, and progress
-comes in a thread of its own. Guarded by tests/sparkops/test_late_share.py.
+Guarded by tests/sparkops/test_late_share.py.
 """
 
 from __future__ import annotations
 
-import atexit
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from typing import Any
 
 from ..panes.watermarks.late_share import late_words
-from .spark_private import await_events, on_progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-LOGGER = logging.getLogger("uncombine")
 
 
 @dataclass
 class RunningQuery:
     """The rows of the stages of a query so far, and the late ones among them, by the names of their metrics."""
 
-    batch: int = -1
-    """The last batch that is counted; a session that has two listeners has each batch twice."""
     rows: Counter[str] = field(default_factory=Counter)
     late: Counter[str] = field(default_factory=Counter)
     told: bool = False
@@ -60,9 +48,6 @@ class LateRows:
         observed = progress.get("observedMetrics", {})  # absent in a query that observes nothing
         with self._lock:
             query = self._running.setdefault(progress["runId"], RunningQuery())
-            if progress["batchId"] <= query.batch:
-                return None
-            query.batch = progress["batchId"]
             for metric in sorted(self._stages.keys() & observed.keys()):
                 counts = observed[metric].get("counts") or {}
                 query.rows[metric] += counts.get("rows_in") or 0
@@ -79,27 +64,7 @@ class LateRows:
             self._running.pop(run, None)
 
 
-_LATE = LateRows()
-_sessions: WeakSet[SparkSession] = WeakSet()
+LATE = LateRows()
+"""The stages of the flows of this process."""
 
-
-def warn_of_late_rows(spark: SparkSession, metric: str, stage: int) -> None:
-    """Warn once a query if it leaves out many rows of a stage as late. Spark Connect has no such warning."""
-    _LATE.watch(metric, stage)
-    if spark not in _sessions and on_progress(spark, _warn, _LATE.end):
-        _sessions.add(spark)
-
-
-def _warn(progress: Mapping[str, Any]) -> None:
-    if (words := _LATE.warning(progress)) is not None:
-        LOGGER.warning(words)
-
-
-@atexit.register
-def _await_last_batches() -> None:
-    """A program that ends with its query has a warning of its last batch too."""
-    for spark in list(_sessions):
-        await_events(spark)
-
-
-__all__ = ["LateRows", "warn_of_late_rows"]
+__all__ = ["LATE", "LateRows"]

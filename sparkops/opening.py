@@ -7,20 +7,28 @@ Guarded by tests/test_doors.py, tests/sparkops/test_flow.py and tests/sparkops/t
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..changelogs.flows import UnreadSource
 from ..errors import InvalidArgument, TypeMismatch
-from ..files.files import Files, is_path
+from ..files.file_format import FileFormat
+from ..files.files import Files, Order, is_path
+from ..files.paths import absolute
 from ..flows.settings import Settings
 from ..flows.tuning import Tuning
 from ..local.opening import opened as opened_here
 from ..local.sources import LocalSource
+from ..panes.watermarks.watermark_strategies import IngressTime
 from .changelogs import opened_over
 from .files_input import FilesInput
 from .inputs import DataFrameInput
+from .planners.data_source import LIMITS
+from .planners.file_planner import FilePlanner
+from .scans.watermark import unused_watermark
+from .spark_private import cores
 from .sql_types import spark_schema
 
 if TYPE_CHECKING:
@@ -53,6 +61,12 @@ def is_dataframe(rows: Any) -> bool:
 def _of_dataframe(df: DataFrame, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
     if streaming and not df.isStreaming:
         raise InvalidArgument("streaming=True needs a streaming DataFrame: read it with spark.readStream")
+    if (name := unused_watermark(df)) is not None:
+        warnings.warn(
+            f"withWatermark({name!r}, ...) of the DataFrame has no effect on the flow, which has that of watermark= "
+            "alone: leave withWatermark out",
+            stacklevel=5,
+        )
     input = DataFrameInput(df, native=tuning.native == "auto", files=tuning.files == "auto")
     return opened_over(input, settings)
 
@@ -61,11 +75,46 @@ def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: 
     if not streaming:
         files.check_bounded()
     paths, most = files.paths, files.max_files_per_batch
+    form = files.described(paths)
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
+    planner = None if files.order is None else _planner(files, files.order, form, settings, cores(spark))
     return opened_over(
-        FilesInput(spark=spark, paths=paths, format=files.described(paths), streaming=streaming, options=tracking),
+        FilesInput(spark=spark, paths=paths, format=form, streaming=streaming, options=tracking, planner=planner),
         settings,
     )
+
+
+def _planner(files: Files, order: Order, form: FileFormat, settings: Settings, cores: int) -> FilePlanner:
+    """The planner of the batches of a stream."""
+    most = files.max_files_per_batch
+    if most is not None and not LIMITS:
+        raise InvalidArgument(
+            "max_files_per_batch= with order= needs Spark 4.2: leave it out, and the first batch has all files that "
+            "are there"
+        )
+    if order == "time":
+        _check_times(form, settings)
+    start = [path for one in files.start for path in (absolute(one), *(place.below(one) for place in form.paths))]
+    return FilePlanner(form=form, order=order, time=settings.time, start=start, most=most, cores=cores)
+
+
+def _check_times(form: FileFormat, settings: Settings) -> None:
+    """Raise unless the files have the event times by which they are put in order."""
+    time, processing_time = settings.time, settings.processing_time
+    if isinstance(settings.strategy, IngressTime):
+        raise InvalidArgument(
+            "order='time' reads event times, and with IngressTime() rows have none before they are read: give "
+            "order='name'"
+        )
+    if processing_time is not None:
+        raise InvalidArgument(
+            f"order='time' and processing_time={processing_time!r} put the same rows in two orders: leave one of them "
+            "out"
+        )
+    kind = form.schema.field(time).type if time in form.schema.names else None
+    if kind is None or not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        fault = "is not in the files" if kind is None else f"is {kind} there, and no time"
+        raise InvalidArgument(f"order='time' reads the column {time!r} (time=), which {fault}: give order='name'")
 
 
 def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning) -> UnreadSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -66,6 +66,13 @@ class StageProgress:
         if self.watermark is None or self.processing_time is None:
             return None
         return self.processing_time - self.watermark
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts and times, with the number of panes and the lag in seconds, as values that JSON has."""
+        counts = asdict(self)
+        times = {name: None if counts[name] is None else counts[name].isoformat() for name in CLOCKS}
+        lag = None if self.lag is None else self.lag.total_seconds()
+        return {**counts, **times, "panes": self.panes, "lag_seconds": lag}
 
     def __str__(self) -> str:
         mark = "none" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}"
@@ -132,6 +139,22 @@ class Progress:
         """The number of skipped files of all flows."""
         return sum(flow.files_skipped for flow in self.flows.values())
 
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as values that JSON has: times as texts in ISO 8601, and the lag in seconds.
+
+        >>> from datetime import UTC, datetime
+        >>> from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
+        >>> stage = StageProgress(rows_in=3, panes_late=1, watermark=datetime(2024, 5, 1, tzinfo=UTC))
+        >>> numbers = Progress(7, 1.25, {"clicks": FlowProgress((stage,))}).to_dict()
+        >>> numbers["seconds"], numbers["flows"]["clicks"]["stages"][0]["watermark"]
+        (1.25, '2024-05-01T00:00:00+00:00')
+        """
+        flows = {
+            name: {"stages": [stage.to_dict() for stage in flow.stages], "files_skipped": flow.files_skipped}
+            for name, flow in self.flows.items()
+        }
+        return {"batch": self.batch, "seconds": self.seconds, "flows": flows}
+
     def __str__(self) -> str:
         head = f"batch {self.batch}, {self.seconds:.1f} s"
         if len(self.flows) != 1:
@@ -197,7 +220,7 @@ def progress_of(last: Any) -> Progress:
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
     skipped = sum(int(row.get("files_skipped") or 0) for part, row in parts.items() if part.startswith(FILES))
-    return FlowProgress(tuple(_stage(parts[str(number)]["counts"]) for number in numbers), skipped)
+    return FlowProgress(tuple(_stage(parts[str(number)].get("counts") or {}) for number in numbers), skipped)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
@@ -226,7 +249,7 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     try:
         while running:
             running = not query.awaitTermination(every)
-            line = str(progress(query) or "waiting for the first batch")
+            line = str(progress(query) or f"waiting for the first batch: {query.status['message']}")
             out.write("\r" + line.ljust(width))
             out.flush()
             width = len(line)

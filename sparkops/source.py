@@ -16,7 +16,10 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.changelog_reading import Reading
 from ..flows.description import description
-from ..flows.flow import Engine, Flow, FlowSource, Source, groupings_of, input_of
+from ..flows.drawing import drawing
+from ..flows.engine import Engine, Source
+from ..flows.flow import Flow, FlowSource, input_of
+from ..flows.graph import groupings_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
@@ -29,6 +32,7 @@ from ..panes.join.stage import JoinStage
 from .batches import write_table
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
+from .progress_log import listen
 from .restarts import checked_route
 from .routes import route, route_with_left_out
 from .routes.base import Route
@@ -42,6 +46,7 @@ from .sql_types import arrow_type, spark_schema, spark_type
 from .stream_writer import checked_writer
 from .tables.live_table import live_table
 from .time_modes import as_stored, choice_of
+from .tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +55,21 @@ if TYPE_CHECKING:
 
 EachBatch: TypeAlias = "Callable[[DataFrame, DataFrame, int], None]"
 """A function of the panes of a micro-batch, of the rows that were left out, and of the number of the batch."""
+
+
+_OF_A_STREAM = (
+    "write flow.to_table(target, checkpoint=folder), or flow.write_stream(checkpoint=folder); flow.run(script) tries "
+    "it out"
+)
+_BY_SPARK = {
+    "collect": "flow.df.collect()",
+    "head": "flow.df.head()",
+    "show": "flow.df.show()",
+    "to_arrow": "flow.df.toArrow()",
+    "to_pandas": "flow.df.toPandas()",
+    "to_polars": "polars.from_arrow(flow.df.toArrow())",
+}
+"""The way of Spark for each method that gives rows."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +89,7 @@ class BatchParts:
 
 
 @dataclass(frozen=True, eq=False)
-class SparkSource(Source, Engine):
+class SparkSource(Source[Flow], Engine[Flow]):
     """The rows of an input on Spark: a DataFrame, or files. Spark runs flows over them."""
 
     input: Input
@@ -86,6 +106,11 @@ class SparkSource(Source, Engine):
     def reading(self) -> Reading | None:  # type: ignore[override]
         return self.input.reading
 
+    @property
+    def planned(self) -> bool:
+        """True if the library itself knows which parts of a stream are read."""
+        return self.input.planned
+
     @cached_property
     def route_input(self) -> Input:
         """The input whose rows a route takes: the files of a DataFrame, where that is faster."""
@@ -100,13 +125,15 @@ class SparkSource(Source, Engine):
         return field
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine[Flow]:
         return self
 
-    def replayed(self) -> Source:
+    def replayed(self) -> Source[Flow]:
         return super().replayed() if self.streaming else replace(self, input=self.input.replayed())
 
     def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
+        if script is None and flow.source.streaming:
+            raise InvalidArgument(f"run() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
         if script is None:
             raise InvalidArgument(
                 "run() of a flow over Spark takes a script, whose rows stand for those of Spark: write "
@@ -114,7 +141,14 @@ class SparkSource(Source, Engine):
             )
         return run(flow, script)
 
+    def answer(self, flow: Flow, way: str) -> Result:
+        if flow.source.streaming:
+            raise InvalidArgument(f"{way}() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
+        raise InvalidArgument(f"{way}() runs a flow in this process, and Spark runs this one: write {_BY_SPARK[way]}")
+
     def df(self, flow: Flow) -> DataFrame:
+        if flow.source.streaming:
+            listen(self.input.spark)
         flow = in_spark(whole(flow))
         input = flow.source.input if isinstance(flow.source, SparkSource) else self.input
         plain = not (flow.stages or flow.transforms or isinstance(flow.source, FlowSource))
@@ -132,17 +166,22 @@ class SparkSource(Source, Engine):
                 "foreach_batch() writes the batches of a stream, and this flow is bounded: write flow.df and "
                 "flow.left_out"
             )
+        listen(self.input.spark)
         both = route_with_left_out(flow, self._input(flow)).df()
-        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(BatchParts(function))
+        return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(thin_function(BatchParts(function)))
 
     def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> DataStreamWriter:
         if not flow.source.streaming:
             raise InvalidArgument(
                 "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
             )
+        listen(self.input.spark)
         flow = as_stored(flow, self.input.spark, checkpoint)
         route = checked_route(self.route(flow), checkpoint, same)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
+
+    def draw(self, flow: Flow) -> str:
+        return drawing(flow, f"runs on Spark: {'flow.write_stream(checkpoint=...)' if self.streaming else 'flow.df'}")
 
     def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()
@@ -241,7 +280,8 @@ def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> Data
     inputs = []
     for branch, frame in zip(source.inputs, frames, strict=True):
         over = SparkSource(DataFrameInput(frame))
-        settings = replace(branch.settings, time=input_of(branch).time, watermark=None)
+        rows = input_of(branch)
+        settings = replace(branch.settings, time=rows.time, diff=rows.diff, watermark=None)
         inputs.append(Flow(source=over, settings=settings, source_schema=over.schema))
     lines = [f"  {line}" for branch in source.inputs for line in description(branch)]
     if not isinstance(plan, str):

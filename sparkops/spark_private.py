@@ -115,7 +115,7 @@ def messages(df: DataFrame) -> Iterator[tuple[Any, DataFrame]]:
 class _ProgressListener:
     """A listener of the JVM that takes a progress as JSON: PySpark's own reads each of its fields over the wire."""
 
-    def __init__(self, take: Callable[[Mapping[str, Any]], None], end: Callable[[str], None]) -> None:
+    def __init__(self, take: Callable[[Mapping[str, Any]], None], end: Callable[[Mapping[str, Any]], None]) -> None:
         self.take, self.end = take, end
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
@@ -128,7 +128,7 @@ class _ProgressListener:
         pass
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        self.end(event.runId().toString())
+        self.end(json.loads(event.json()))
 
     class Java:
         """The interface of the JVM."""
@@ -136,10 +136,13 @@ class _ProgressListener:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
-def on_progress(spark: SparkSession, take: Callable[[Mapping[str, Any]], None], end: Callable[[str], None]) -> bool:
-    """Call `take` with the progress of each batch of the queries of a session, and `end` with a run that ends.
+def on_progress(
+    spark: SparkSession, take: Callable[[Mapping[str, Any]], None], end: Callable[[Mapping[str, Any]], None]
+) -> bool:
+    """Call `take` with the progress of each batch of the queries of a session, and `end` with the end of a run.
 
-    The calls come in a thread of their own. False for a session of Spark Connect, where nothing is called.
+    The end has the ids of the query and of the run, and the text of the exception if there is one. The calls come in a
+    thread of their own. False for a session of Spark Connect, where nothing is called.
     """
     jvm, context = (getattr(spark, name, None) for name in ("_jvm", "sparkContext"))
     if jvm is None or context is None:
@@ -150,6 +153,29 @@ def on_progress(spark: SparkSession, take: Callable[[Mapping[str, Any]], None], 
     listener = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(_ProgressListener(take, end))
     spark.streams._jsqm.addListener(listener)
     return True
+
+
+def session_id(spark: SparkSession) -> str | None:
+    """The id of a session, for which several objects of Python may stand; None for a session of Spark Connect.
+
+    >>> import uncombine as uc
+    >>> spark = uc.session()
+    >>> session_id(spark) == session_id(spark.getActiveSession()) != session_id(spark.newSession())
+    True
+    """
+    session = getattr(spark, "_jsparkSession", None)
+    return None if session is None else str(session.sessionUUID())
+
+
+def cores(spark: SparkSession) -> int:
+    """The tasks that a session runs at once; 8 for a session of Spark Connect, which does not say it.
+
+    >>> import uncombine as uc
+    >>> cores(uc.session()) > 0
+    True
+    """
+    context = getattr(spark, "sparkContext", None)
+    return 8 if context is None else int(context.defaultParallelism)
 
 
 def has_jobs(spark: SparkSession, group: str) -> bool:

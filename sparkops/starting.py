@@ -8,6 +8,7 @@ Guarded by tests/sparkops/test_starting.py.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from .spark_private import has_jobs
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
+LOGGER = logging.getLogger("uncombine")
+
 TOO_LATE = "Python worker failed to connect back"
 """The words of Spark's error."""
 
@@ -27,12 +30,16 @@ LONGEST, EVERY = 60.0, 0.05
 """The seconds for which a start waits at most to see that its process has connected, and between two looks."""
 
 
-def started(start: Callable[[], StreamingQuery], begun: Callable[[], bool] = lambda: False) -> StreamingQuery:
+def started(
+    start: Callable[[], StreamingQuery], begun: Callable[[], bool] = lambda: False, words: str = "a query starts"
+) -> StreamingQuery:
     """Start a query, once more if its process on the driver came too late; `begun` may say that a batch has begun.
 
-    It comes back when the first batch has tasks, or the query waits for data. A query is not tried again over Spark
-    Connect, where the process is the server's, nor if the process of a later start, or of a task, comes too late.
+    The log says so in these words, since a first batch takes long and shows nothing. The function comes back when the
+    first batch has tasks, or the query waits for data. A query is not tried again over Spark Connect, where the process
+    is the server's, nor if the process of a later start, or of a task, comes too late.
     """
+    LOGGER.info("%s: waiting for its first batch, for which Spark starts Python processes", words)
     query = start()
     if ".connect." in type(query).__module__ or not _too_late(query, begun):
         return query

@@ -128,7 +128,8 @@ class _Writer:
             with fit_for(folder or _TEMPORARY, spark) if spark else nullcontext():
                 return start(*arguments, **options)
 
-        query = started(once, lambda: self._function is not None and self._function.called)
+        begins = f"a query starts {f'with checkpoint {folder}' if folder else 'without a checkpoint'}"
+        query = started(once, lambda: self._function is not None and self._function.called, begins)
         if endless:
             end_without_input(query, begun)
         return query

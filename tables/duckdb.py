@@ -5,18 +5,25 @@ Guarded by tests/tables/test_tables.py.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from ..errors import TableMismatch, TableUnreachable
+from ..errors import InvalidArgument, TableMismatch, TableUnreachable
+from ..windows.spans import UNITS, ZERO, Span
 from .changes import Changes
-from .kinds import nested, require_names_apart, require_types, table_type, timed_type
+from .kinds import DURATION, nested, require_names_apart, require_types, table_type, timed_type, with_durations
 from .layout import CHANGE, Layout
+from .publishing import PublishedCopy
 from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, qualified, quoted
 from .target import Target, library
 
@@ -34,6 +41,7 @@ _TYPES = {
     pa.time64("us"): "TIME",
     pa.timestamp("us"): "TIMESTAMP",
     pa.timestamp("us", "UTC"): "TIMESTAMP WITH TIME ZONE",
+    DURATION: "INTERVAL",
 }
 
 
@@ -41,13 +49,21 @@ STREAM = "_uncombine_stream"
 """The name under which DuckDB sees the changes on their way."""
 
 
+_HOLDER = re.compile(r"held in (.+?\(PID \d+\))")
+"""The part of an error that names the process which has a file open."""
+
+
 @dataclass(frozen=True, repr=False)
 class DuckDB(Target):
-    """A table in a file of DuckDB, which one process can open at a time."""
+    """A table in a file of DuckDB, which either one process writes, or several read."""
 
     path: str
     table: str
     schema: str | None = None
+    publish: str | None = None
+    """The file that gets a copy of this one, for readers."""
+    publish_every: Span = ZERO
+    """The time from one copy to the next, at the least."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -55,8 +71,11 @@ class DuckDB(Target):
 
     def check(self, layout: Layout) -> None:
         library("duckdb", "duckdb")
-        require_types(layout.schema, nested(timed_type), "DuckDB")
+        require_types(layout.schema, with_durations(nested(timed_type)), "DuckDB")
         require_names_apart(layout.schema, "DuckDB")
+        for path in filter(None, (self.path, self.publish)):
+            if not (folder := Path(path).absolute().parent).is_dir():
+                raise InvalidArgument(f"{self.name} needs the folder {folder}, which is not there: make it first")
 
     def writer(self, layout: Layout, owner: str) -> DuckDBWriter:
         return DuckDBWriter(self, layout, owner)
@@ -77,38 +96,59 @@ class _Connection:
 
 
 class DuckDBWriter(SqlWriter):
-    """Writes a table of DuckDB. The file stays open until `close`, as opening it takes longer than a small batch."""
+    """Writes a table of DuckDB. The file is open during a batch alone, so that others can read it after the batch."""
+
+    waits_at_start = True
 
     def __init__(self, target: DuckDB, layout: Layout, owner: str) -> None:
         super().__init__(target.name, layout, owner)
         self.path, self.table, self.schema = target.path, target.table, target.schema
         self.duckdb = library("duckdb", "duckdb")
-        self._opened: Any = None
+        self._copy: PublishedCopy | None = None
+        if target.publish is not None:
+            every = target.publish_every / UNITS["second"]
+            self._copy = PublishedCopy(Path(self.path), Path(target.publish), every, owner, self._still)
 
-    def close(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+    def start(self) -> int:
+        last = super().start()
+        if self._copy is not None:
+            self._copy.start()
+        return last
+
+    def apply(self, batch: int, changes: Changes) -> bool:
+        applied = super().apply(batch, changes)
+        if self._copy is not None:
+            if applied:
+                self._copy.changed()
+            self._copy.refresh()
+        return applied
+
+    def once(self, changes: Changes) -> None:
+        super().once(changes)
+        if self._copy is not None:
+            self._copy.start()
+
+    def finish(self) -> None:
+        if self._copy is not None:
+            self._copy.finish()
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
-        connection = self._cursor()
-        try:
-            connection.execute("BEGIN")
-            yield _Connection(connection)
-            connection.execute("COMMIT")
-        except BaseException as error:
-            with suppress(self.duckdb.Error):
-                connection.execute("ROLLBACK")
-            with suppress(self.duckdb.Error):
-                self.close()  # a file whose disk was full can only be opened again
-            if isinstance(error, self.duckdb.TransactionException):
-                raise TableUnreachable(f"{self.name} was changed by another writer at the same time: {error}") from None
-            if isinstance(error, self.duckdb.ProgrammingError | self.duckdb.IntegrityError | self.duckdb.DataError):
-                raise TableMismatch(f"{self.name} refuses the rows: {error}") from None
-            raise
-        finally:
-            connection.close()
+        with self._connection() as connection:
+            try:
+                connection.execute("BEGIN")
+                yield _Connection(connection)
+                connection.execute("COMMIT")
+            except BaseException as error:
+                with suppress(self.duckdb.Error):
+                    connection.execute("ROLLBACK")
+                if isinstance(error, self.duckdb.TransactionException):
+                    raise TableUnreachable(
+                        f"{self.name} was changed by another writer at the same time: {error}"
+                    ) from None
+                if isinstance(error, self.duckdb.ProgrammingError | self.duckdb.IntegrityError | self.duckdb.DataError):
+                    raise TableMismatch(f"{self.name} refuses the rows: {error}") from None
+                raise
 
     def columns(self, db: Database) -> Mapping[str, object] | None:
         assert isinstance(db, _Connection)
@@ -117,7 +157,7 @@ class DuckDBWriter(SqlWriter):
         if not tables:
             return None
         schema = db.inner.sql(f"SELECT * FROM {self.quoted_table} LIMIT 0").to_arrow_table().schema
-        return {field.name: table_type(field.type) for field in schema}
+        return {field.name: _column_type(field.type) for field in schema}
 
     def column_type(self, field: pa.Field) -> object:
         return field.type
@@ -154,25 +194,64 @@ class DuckDBWriter(SqlWriter):
         return fitting
 
     def read(self, limit: int | None = None) -> pa.Table:
-        connection = self._cursor()
-        try:
+        with self._connection(read_only=True) as connection:
             return connection.sql(self.selection(limit)).to_arrow_table().cast(self.layout.schema)
-        finally:
-            connection.close()
 
-    def _cursor(self) -> Any:
-        if self._opened is None:
+    def selected(self, field: pa.Field) -> str:
+        name = quoted(field.name)
+        # Arrow has an interval of DuckDB in nanoseconds, which hold 292 years.
+        return f"epoch_us({name}) AS {name}" if field.type == DURATION else name
+
+    @contextmanager
+    def _connection(self, read_only: bool = False, alone: bool = False) -> Iterator[Any]:
+        """A connection to the file, which this process has open by no other writer of a live table."""
+        with _lock(os.path.realpath(self.path)):
+            connection = self._connected(read_only, alone)
             try:
-                self._opened = self.duckdb.connect(self.path)
-            except self.duckdb.IOException as error:
-                if "lock" in str(error):
-                    raise TableUnreachable(
-                        f"{self.name} cannot be opened, because another process has it open: {error}"
-                    ) from None
+                connection.execute("SET TimeZone = 'UTC'")
+                yield connection
+            finally:
+                connection.close()
+
+    def _connected(self, read_only: bool, alone: bool) -> Any:
+        """A connection; one to read may be shared with what else this process has open, unless it must be alone."""
+        connect = partial(self.duckdb.connect, self.path)
+        try:
+            return connect(read_only=read_only)
+        except self.duckdb.ConnectionException as error:  # this process has it open in another way
+            if read_only and not alone:
+                return connect()
+            raise TableUnreachable(
+                f"{self.name} has another connection in this process, which must be closed first: {error}"
+            ) from None
+        except self.duckdb.IOException as error:
+            if "lock" not in str(error):
                 raise
-        cursor = self._opened.cursor()
-        cursor.execute("SET TimeZone = 'UTC'")
-        return cursor
+            holder = _HOLDER.search(str(error))
+            readers = "" if self._copy is not None else ", or let readers open a copy, which publish= in the URL makes"
+            raise TableUnreachable(
+                f"{self.name} cannot be opened, because another process has it open, "
+                f"{holder[1] if holder else error}: close it there{readers}"
+            ) from None
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        """Keep writers away from the file, which then has all changes that were made."""
+        with self._connection(read_only=True, alone=True):
+            if os.path.exists(f"{self.path}.wal"):
+                raise TableUnreachable(f"{self.name} has changes that are not in its file yet, but in {self.path}.wal")
+            yield
+
+
+@cache
+def _lock(path: str) -> Lock:
+    """The lock of a file, so that two writers of this process do not open it in different ways at once."""
+    return Lock()
+
+
+def _column_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which a table holds the values of a column that DuckDB gives to Arrow in this type."""
+    return DURATION if pt.is_interval(kind) else table_type(kind)
 
 
 def _type(kind: pa.DataType) -> str:

@@ -1,10 +1,11 @@
-"""Keeps a table up to date with the batches of a flow, and waits for a database that is away.
+"""Keeps a table up to date with the batches of a flow, and waits for a database that is away, or a file in use.
 
 Guarded by tests/tables/test_tables.py.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from threading import Event, Lock
@@ -23,10 +24,15 @@ from .targets import target_of
 
 T = TypeVar("T")
 
+LOGGER = logging.getLogger("uncombine")
+
 PATIENCE = 60.0
 """The seconds for which a batch waits for a database that is away."""
 
 LONGEST_WAIT = 2.0
+
+SILENT = 1.0
+"""The seconds of waiting without a word in the log: a reader of a file has it open for less."""
 
 
 class Keeper:
@@ -37,7 +43,7 @@ class Keeper:
     >>> from uncombine.tables.net_changes import changes_of
     >>> from uncombine.tables.targets import target_of
     >>> layout = Layout(pa.schema([("k", pa.int64()), ("n", pa.int64()), ("diff", pa.int64())]), ("k",), "diff")
-    >>> keeper = Keeper(target_of(f"duckdb:///{tempfile.mkdtemp()}/shop.db#totals").writer(layout, "me"))
+    >>> keeper = Keeper(target_of(f"duckdb:{tempfile.mkdtemp()}/shop.db#totals").writer(layout, "me"))
     >>> keeper.start()
     -1
     >>> rows = pa.table({"k": [1, 2], "n": [7, 8], "diff": [1, 1]})
@@ -56,14 +62,18 @@ class Keeper:
 
     def start(self, patient: bool = False) -> int:
         """Make or check the table; the number of its last batch. A patient start waits for a database that is away."""
-        if patient:
-            return self._patiently(self.writer.start)
+        if patient or self.writer.waits_at_start:
+            return self._patiently(self.writer.start, "the start")
         with self._busy:
             return self.writer.attempt(self.writer.start)
 
     def take(self, batch: int, changes: Changes) -> bool:
         """Apply a batch; False if the table has it already."""
-        return self._patiently(lambda: self.writer.apply(batch, changes))
+        began = time.monotonic()
+        applied = self._patiently(lambda: self.writer.apply(batch, changes), f"batch {batch}")
+        words = f"{changes.rows:,} changes" if applied else "which it had already"
+        LOGGER.debug("%s: batch %d, %s, %.3f s", self.writer.name, batch, words, time.monotonic() - began)
+        return applied
 
     def read(self, limit: int | None = None) -> pa.Table:
         """The rows of the table, which another process writes; it is closed then."""
@@ -74,7 +84,7 @@ class Keeper:
             finally:
                 self.writer.close()
 
-        return self._patiently(work)
+        return self._patiently(work, "a reader")
 
     def hurry(self) -> None:
         """Make a batch that waits for a database give up."""
@@ -84,21 +94,36 @@ class Keeper:
         """Close the table when no batch is being applied."""
         self.hurry()
         with self._busy:
-            self.writer.close()
+            try:
+                self.writer.attempt(self.writer.finish)
+            except TableUnreachable as error:  # the next start does what is left to do
+                LOGGER.warning("%s", error)
+            finally:
+                self.writer.close()
 
-    def _patiently(self, work: Callable[[], T]) -> T:
+    def _patiently(self, work: Callable[[], T], who: str) -> T:
         """Do the work; again while the database is away, which changes nothing if the batch was applied before."""
-        until, pause = time.monotonic() + self.patience, 0.05
+        began, pause, waited = time.monotonic(), 0.05, 0.0
         while True:
             with self._busy:
                 try:
-                    return self.writer.attempt(work)
-                except TableUnreachable:
+                    done = self.writer.attempt(work)
+                    break
+                except TableUnreachable as error:
                     self.writer.close()
-                    if self._stopped.is_set() or time.monotonic() >= until:
-                        raise
+                    spent = time.monotonic() - began
+                    if self._stopped.is_set() or spent >= self.patience:
+                        if not waited:
+                            raise
+                        raise TableUnreachable(f"{error} ({who} has waited for {spent:.0f} s)") from None
+                    if waited < SILENT <= waited + pause:
+                        LOGGER.warning("%s waits, for %.0f s at most: %s", who, self.patience, error)
             self._wait(pause)
+            waited += pause
             pause = min(2 * pause, LONGEST_WAIT)
+        if waited >= SILENT:
+            LOGGER.info("%s: %s goes on after %.0f s", self.writer.name, who, time.monotonic() - began)
+        return done
 
 
 def write_result(flow: Flow, target: str, keys: str | Sequence[str] | None, run: Callable[[Flow], pa.Table]) -> None:

@@ -28,6 +28,9 @@ FLAT = (
 )  # fmt: skip
 """The types without fields that every target has, but for decimals of an odd scale and times in nanoseconds."""
 
+DURATION = pa.duration("us")
+"""Lengths of time, which a database has as intervals of microseconds alone, without months and days."""
+
 TypeTest = Callable[[pa.DataType], bool]
 """True for a type that a target has."""
 
@@ -48,6 +51,8 @@ def table_type(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", None if kind.tz is None else "UTC")
     if pt.is_time(kind) and kind.unit != "ns":
         return pa.time64("us")
+    if pt.is_duration(kind) and kind.unit != "ns":
+        return DURATION
     if pt.is_decimal(kind) and kind.bit_width < 128:
         return pa.decimal128(kind.precision, kind.scale)
     if pt.is_fixed_size_binary(kind):
@@ -94,6 +99,17 @@ def timed_type(kind: pa.DataType) -> bool:
     return flat_type(kind) or pt.is_time64(kind)
 
 
+def with_durations(has: TypeTest) -> TypeTest:
+    """True for the types of `has`, and for lengths of time as columns of their own.
+
+    >>> import pyarrow as pa
+    >>> has = with_durations(nested(timed_type))
+    >>> has(pa.duration("us")), has(pa.duration("ns")), has(pa.list_(pa.duration("us")))
+    (True, False, False)
+    """
+    return lambda kind: kind == DURATION or has(kind)
+
+
 def require_types(schema: pa.Schema, has: TypeTest, who: str) -> None:
     """Raise for the first column of a type that the target does not have."""
     for field in schema:
@@ -116,6 +132,7 @@ def require_names_apart(schema: pa.Schema, who: str) -> None:
 
 
 __all__ = [
+    "DURATION",
     "FLAT",
     "TypeTest",
     "flat_type",
@@ -124,4 +141,5 @@ __all__ = [
     "require_types",
     "table_type",
     "timed_type",
+    "with_durations",
 ]

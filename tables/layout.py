@@ -20,6 +20,7 @@ from ..flows.settle import shows_again
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.pane_columns import PANE, WINDOW
 from ..panes.grouping.stage import GroupingStage
+from ..panes.transforms import name_after
 from .kinds import table_type
 
 CHANGE = "_uncombine_change"
@@ -154,7 +155,7 @@ def _keys(flow: Flow, schema: pa.Schema, keys: str | Sequence[str] | None) -> li
     last = flow.stages[-1] if flow.stages else None
     if not isinstance(last, GroupingStage):
         raise InvalidArgument("only a grouping has keys of its own: give keys=, the columns that no two rows share")
-    columns = [*last.grouping.by, _WINDOW]
+    columns = [name_after(flow.transforms, name) for name in (*last.grouping.by, _WINDOW)]
     for name in columns:
         if name not in schema.names:
             raise UnknownColumn(

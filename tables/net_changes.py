@@ -16,7 +16,7 @@ from ..combiners.rows.groups import Groups, group_rows
 from ..combiners.rows.hashing import hash_rows_128
 from ..combiners.rows.key_codes import normal_keys
 from ..combiners.rows.plain_types import text_room
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, OutOfRange
 from ..panes.rows.equal_rows import netted
 from .layout import CHANGE, Layout
 
@@ -49,8 +49,7 @@ def changes_of(rows: pa.Table, layout: Layout) -> pa.Table:
     np.add.at(change, codes, left)
     changed = row >= 0
     out = table.take(pa.array(row[changed])).append_column(CHANGE, pa.array(change[changed].astype(np.int8)))
-    with text_room:
-        return out.cast(layout.changes)
+    return _fitted(out, layout.changes)
 
 
 def _survivors(
@@ -70,6 +69,21 @@ def _survivors(
     _, firsts, sums = netted(low, high, weights[shared])
     nonzero, alone = sums != 0, np.flatnonzero(certain & (weights != 0))
     return np.concatenate([alone, shared[firsts[nonzero]]]), np.concatenate([weights[alone], sums[nonzero]])
+
+
+def _fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the types of a table; raises for a value that its type does not hold, such as a time in seconds."""
+    columns = list[pa.ChunkedArray]()
+    for column, field in zip(rows.columns, schema, strict=True):
+        try:
+            with text_room:
+                columns.append(column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            raise OutOfRange(
+                f"a value of column {field.name!r} does not fit into {field.type}, in which a table has it: leave its "
+                f"row out with where(), or give the column another type with with_columns() ({error})"
+            ) from None
+    return pa.table(columns, schema=schema)
 
 
 def _updates(table: pa.Table, layout: Layout, groups: Groups, first: np.ndarray, weights: np.ndarray) -> np.ndarray:

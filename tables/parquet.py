@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +19,7 @@ from .changes import Changes
 from .copying import ChangedKeys, new_rows
 from .kinds import nested, require_types, timed_type
 from .layout import Layout
+from .renames import remove_leftovers, replaced
 from .target import NONE_YET, TableFacts, Target, Writer
 
 FILE = "table.parquet"
@@ -59,8 +59,7 @@ class ParquetWriter(Writer):
             return self._started()
 
     def _started(self) -> int:
-        for left in self.folder.glob(f".{self.owner}-*"):  # of a process that was killed
-            left.unlink()
+        remove_leftovers(self.folder, self.owner)
         facts = self._facts()
         if facts is None:
             if any(self.folder.glob("*.parquet")):
@@ -119,18 +118,9 @@ class ParquetWriter(Writer):
         """Write a file beside the last one, and put it in its place."""
         about = {_OWNER: self.owner.encode(), _BATCH: str(batch).encode(), _LAYOUT: self.layout.text().encode()}
         schema = self.layout.schema.with_metadata(about)
-        beside = self.folder / f".{self.owner}-{uuid4().hex}"
-        try:
-            with open(beside, "wb") as file:
-                with pq.ParquetWriter(file, schema) as writer:
-                    for part in rows:
-                        writer.write_batch(part.replace_schema_metadata(about))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, self.file)
-            _synced(self.folder)
-        finally:
-            beside.unlink(missing_ok=True)
+        with replaced(self.file, self.owner) as file, pq.ParquetWriter(file, schema) as writer:
+            for part in rows:
+                writer.write_batch(part.replace_schema_metadata(about))
 
     def _changed(self, changes: Changes) -> Iterator[pa.RecordBatch]:
         """The rows after the changes, of which only the hashes of the keys are held."""
@@ -153,15 +143,6 @@ def _locked(folder: Path) -> Iterator[None]:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-    finally:
-        os.close(handle)
-
-
-def _synced(folder: Path) -> None:
-    """Make the names in a folder last, also if the machine stops."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)
 

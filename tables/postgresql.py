@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable, UncombineError
 from .changes import Changes
-from .kinds import require_types, timed_type
+from .kinds import DURATION, require_types, timed_type, with_durations
 from .layout import CHANGE, Layout
 from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, joined, quoted
 from .target import TableFacts, Target, library
@@ -36,6 +36,7 @@ _TYPES = {
     pa.time64("us"): "time without time zone",
     pa.timestamp("us"): "timestamp without time zone",
     pa.timestamp("us", "UTC"): "timestamp with time zone",
+    DURATION: "interval",
 }
 """The names of types, as PostgreSQL itself writes them."""
 
@@ -73,7 +74,7 @@ class PostgreSQL(Target):
 
     def check(self, layout: Layout) -> None:
         library("adbc_driver_postgresql", "postgresql")
-        require_types(layout.schema, _has, "PostgreSQL")
+        require_types(layout.schema, with_durations(_has), "PostgreSQL")
         for name in (*layout.schema.names, self.table, self.schema or ""):
             if len(name.encode()) > LONGEST_NAME:
                 raise InvalidArgument(
@@ -189,6 +190,8 @@ class PostgreSQLWriter(SqlWriter):
 
     def selected(self, field: pa.Field) -> str:
         name = quoted(field.name)
+        if field.type == DURATION:  # its client gives an interval in nanoseconds, which hold 292 years
+            return f"(extract(epoch FROM {name}) * 1000000)::bigint AS {name}"
         return f"{name}::text AS {name}" if pt.is_decimal(field.type) else name
 
     def _claimed(self, db: Database) -> TableFacts:

@@ -57,6 +57,9 @@ class Target(ABC):
 class Writer(ABC):
     """Writes one table. `owner` is the id of the checkpoint, or of the call, that the table belongs to."""
 
+    waits_at_start = False
+    """True if the table can be away for a moment when a query starts, because others read it."""
+
     def __init__(self, name: str, layout: Layout, owner: str) -> None:
         self.name, self.layout, self.owner = name, layout, owner
 
@@ -79,6 +82,9 @@ class Writer(ABC):
     def files(self) -> list[str] | None:
         """The Parquet files that have the rows of the table now, if the target has such files."""
         return None
+
+    def finish(self) -> None:  # noqa: B027
+        """Do what is left to do after the last batch."""
 
     def close(self) -> None:  # noqa: B027
         """Give back what is open; the writer can go on."""

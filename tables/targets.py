@@ -5,10 +5,12 @@ Guarded by tests/tables/test_tables.py.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, require_options
+from ..windows.spans import ZERO, Span, positive
 from .delta import Delta
 from .duckdb import DuckDB
 from .iceberg import Iceberg
@@ -19,7 +21,7 @@ from .target import BATCHES, Target
 from .urls import has_password
 
 FORMS = (
-    "duckdb:///path.db#table",
+    "duckdb:path.db#table",
     "postgresql://host/database#table",
     "delta:path",
     "parquet:path",
@@ -31,7 +33,7 @@ FORMS = (
 def target_of(url: object) -> Target:
     """The target of a URL. A message never has the URL, because it may have a password.
 
-    >>> target_of("duckdb:////data/shop.db#main.totals")
+    >>> target_of("duckdb:/data/shop.db#main.totals")
     table 'main.totals' of /data/shop.db
     """
     if isinstance(url, str):
@@ -43,13 +45,42 @@ def target_of(url: object) -> Target:
 
 
 def _duckdb(rest: str) -> Target:
-    place, table, schema = _place_and_table(rest, "duckdb:///path.db#table")
-    path = place.removeprefix("///")
-    if path == place or not path or path == ":memory:":
+    place, table, schema = _place_and_table(rest, FORMS[0])
+    written, _, query = place.partition("?")
+    path = written.removeprefix("///") if written.startswith("////") else written
+    if not path or (path.startswith("//") and not path.startswith("///")) or path.lstrip("/") == ":memory:":
         raise InvalidArgument(
-            "a target of DuckDB is 'duckdb:///' and the path of a file, such as duckdb:////data/shop.db#totals"
+            "a target of DuckDB is 'duckdb:' and the path of a file, such as duckdb:/data/shop.db#totals"
         )
-    return DuckDB(path=unquote(path), table=table, schema=schema)
+    if path.startswith("///"):
+        place = rest.removeprefix("///")
+        raise InvalidArgument(
+            f"'duckdb:///{place}' is a file of the root folder to some, and one of the working folder to others: write "
+            f"'duckdb:/{place}' or 'duckdb:{place}'"
+        )
+    path = unquote(path)
+    copy, every = _publishing(query, path)
+    return DuckDB(path=path, table=table, schema=schema, publish=copy, publish_every=every)
+
+
+def _publishing(query: str, path: str) -> tuple[str | None, Span]:
+    """The file that gets a copy for readers, if a URL of DuckDB names one, and the time from one copy to the next."""
+    pairs = (part.partition("=")[::2] for part in query.split("&") if part)
+    options = {name: unquote(value) for name, value in pairs}
+    require_options(options, ("publish", "publish_every"), "a URL of DuckDB")
+    every = ZERO
+    if "publish_every" in options:
+        every = positive(options["publish_every"], "a URL of DuckDB", "publish_every")
+    if (copy := options.get("publish")) is None:
+        if options:
+            raise InvalidArgument("publish_every= of a URL of DuckDB needs publish=, the file that gets a copy")
+        return None, every
+    if not copy or os.path.realpath(copy) == os.path.realpath(path):
+        raise InvalidArgument(
+            f"publish= of a URL of DuckDB names another file, which gets a copy of {path}, but is {copy!r}: write "
+            f"'duckdb:{path}?publish=seen.db#table'"
+        )
+    return copy, every
 
 
 def _postgresql(rest: str) -> Target:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from ..errors import FlowViolation, InvalidArgument
-from ..flows.flow import Flow, input_of
+from ..flows.flow import Flow, weight_of
 from ..flows.graph import Step, graph_of
 from ..flows.result import Result
 from ..flows.settle import shows_again
@@ -95,7 +95,7 @@ class Check:
     @property
     def weight(self) -> str | None:
         """The column of weights of the result."""
-        name = DIFF if self.flow.stages else input_of(self.flow).diff
+        name = weight_of(self.flow)
         return name if name in self.flow.schema.names else None
 
     def problem(self, script: Sequence[Entry]) -> Problem | None:

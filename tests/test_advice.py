@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pickle
+import statistics
 import types
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import uncombine as uc
 from uncombine import advice
-from uncombine.errors import NoSuchStep, UnknownName
+from uncombine.errors import InvalidArgument, NoSuchStep, UnknownName
 
 ROWS = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()}))
 
@@ -19,13 +23,14 @@ ROWS = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("show", "a flow has no show: write flow.df.show()"),
-        ("groupBy", r"a flow has no groupBy: write flow.window(...).combine(by=...)"),
-        ("combine", "a flow has no combine: write flow.window(uc.Global()).combine(...)"),
+        ("toPandas", "a flow has no toPandas: write flow.to_pandas(), or flow.df.toPandas() on Spark"),
+        ("groupBy", r"a flow has no groupBy: write flow.combine(by=...), or flow.window(...).combine(by=...)"),
+        ("mean", "a flow has no mean: write flow.combine(total=uc.Sum('x')), or flow.window(...)"),
+        ("limit", "a flow has no limit: write flow.head(n), or flow.df.limit(n) on Spark"),
         ("dropDuplicates", "a flow has no dropDuplicates: write flow.distinct("),
         ("sort_values", "a flow has no sort_values: write flow.in_order(by=...)"),
         ("merge", "a flow has no merge: write flow.join(other, on=..., within=...)"),
-        ("rename", "a flow has no rename: write flow.with_columns(new=uc.col('old')), and flow.select(...)"),
+        ("withColumnRenamed", "a flow has no withColumnRenamed: write flow.rename({'old': 'new'})"),
         ("dropna", "a flow has no dropna: write flow.where(~uc.col('x').is_null())"),
         ("keyBy", "a flow has no keyBy: give by= to flow.window(...).combine(by=..., ...)"),
         ("resample", "a flow has no resample: write flow.window(uc.Fixed('1 minute')).combine(...)"),
@@ -44,11 +49,13 @@ FIRST = "before its rows are combined: write flow.window(...).combine(...) first
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("show", f"flow.window(...) has no show {FIRST}, then write flow.df.show()"),
-        ("toPandas", f"flow.window(...) has no toPandas {FIRST}, then write flow.df.toPandas()"),
-        ("groupBy", "flow.window(...) has no groupBy: write flow.window(...).combine(by=...)"),
+        ("count", f"flow.window(...) has no count {FIRST}, then write flow.combine(n=uc.Count())"),
+        ("groupBy", "flow.window(...) has no groupBy: write flow.combine(by=...), or flow.window(...).combine(by=...)"),
         ("trigger", "flow.window(...) has no trigger: give trigger= to flow.window(...)"),
-        *((name, f"flow.window(...) has no {name} {FIRST}") for name in ("df", "schema", "where", "map", "window")),
+        *(
+            (name, f"flow.window(...) has no {name} {FIRST}")
+            for name in ("df", "schema", "where", "filter", "show", "window")
+        ),
     ],
 )
 def test_windows_without_combine_name_what_to_write(name: str, says: str) -> None:
@@ -60,7 +67,7 @@ def test_windows_without_combine_name_what_to_write(name: str, says: str) -> Non
 def test_every_step_of_a_flow_has_a_hint_before_combine() -> None:
     windowed = ROWS.window(uc.Global())
     assert [name for name in dir(windowed) if not name.startswith("_")] == ["combine"]
-    for name in dir(ROWS):
+    for name in {*dir(ROWS), "filter", "assign"} - {"combine"}:
         with pytest.raises(NoSuchStep):
             getattr(windowed, name)
 
@@ -140,6 +147,19 @@ MINUTES = SOURCE.window(uc.Fixed("1 minute"))
         ),
         (lambda: uc.Sum("x", exakt=True), "Sum() has no option 'exakt': did you mean 'exact'?"),
         (
+            lambda: uc.CountDistinct(),
+            "CountDistinct() needs a column, but was given no arguments: write CountDistinct('x')",
+        ),
+        (lambda: uc.changelog.Debezium(scheme=1), "Debezium() has no option 'scheme': did you mean 'schema'?"),
+        (
+            lambda: MINUTES.combine(n=uc.Sum(uc.col("x") > 3)),
+            "Sum(col('x') > 3) takes numbers, but col('x') > 3 is bool: count what is true with CountIf(col('x') > 3)",
+        ),
+        (
+            lambda: uc.aggregate({"yes": [True]}, n=uc.Mean("yes")),
+            "Mean('yes') takes numbers, but 'yes' is bool: count what is true with CountIf('yes'), or cast it",
+        ),
+        (
             lambda: uc.AfterWatermark(erly=uc.AfterCount(1)),
             "AfterWatermark() has no option 'erly': did you mean 'early'?",
         ),
@@ -203,6 +223,67 @@ def test_a_name_of_another_library_gets_ours(name: str, ours: str) -> None:
     assert str(refused.value) == f"uncombine has no name {name!r}: did you mean {ours}?"
 
 
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("as_arrow_udf", "uc.Accumulator(combiner), which has add, merge, uncombine, extract, udf and register"),
+        ("Rolling", "uc.Sliding('10 minutes', '1 minute'), for windows that overlap"),
+        ("P99", "uc.Quantile('x', 0.99), or uc.ApproxQuantiles('x', [0.99])"),
+        ("p50", "uc.Quantile('x', 0.50), or uc.ApproxQuantiles('x', [0.50])"),
+        ("P999", "uc.Quantile('x', 0.999), or uc.ApproxQuantiles('x', [0.999])"),
+    ],
+)
+def test_a_name_of_several_of_ours_says_what_to_write(name: str, write: str) -> None:
+    with pytest.raises(UnknownName) as refused:
+        getattr(uc, name)
+    assert str(refused.value) == f"uncombine has no name {name!r}: write {write}"
+
+
+def spark_column(text: str) -> object:
+    """An aggregate as it prints itself; `F.sum` of Spark needs a session."""
+    return type("Column", (), {"__repr__": lambda _: text})()
+
+
+@pytest.mark.parametrize(
+    ("value", "write"),
+    [
+        ("sum", "uc.Sum('x')"),
+        ("nunique", "uc.CountDistinct('x')"),
+        ("count", "uc.Count()"),
+        (len, "uc.Count()"),
+        (max, "uc.Max('x')"),
+        (np.mean, "uc.Mean('x')"),
+        (statistics.median, "uc.Median('x')"),
+        (("x", "sum"), "uc.Sum('x')"),
+        (("x", len), "uc.Count()"),
+        (spark_column("Column<'avg(x)'>"), "uc.Mean('x')"),
+        (spark_column("Column<'max(x) AS most'>"), "uc.Max('x')"),
+        (spark_column("Column<'count(1)'>"), "uc.Count()"),
+        (spark_column('col("x").sum()'), "uc.Sum('x')"),
+        (uc.col("x"), "uc.Sum(col('x')), or another combiner of it"),
+    ],
+)
+def test_an_aggregate_of_another_library_gets_ours(value: object, write: str) -> None:
+    said = f"n= takes a combiner such as Sum('x'), but was given {value!r}: write {write}"
+    for wrong in (lambda: MINUTES.combine(n=value), lambda: uc.aggregate(TABLE, n=value)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument) as refused:
+            wrong()
+        assert str(refused.value) == said
+    ours = eval(write.partition(", or")[0], {"uc": uc, "col": uc.col})
+    assert MINUTES.combine(n=ours).run().num_rows == 1, "what it says can be written"
+
+
+def test_what_no_combiner_stands_for_gets_no_advice() -> None:
+    for value in ("score", lambda x: x, 3, None):
+        with pytest.raises(InvalidArgument, match=r"^n= takes a combiner such as Sum\('x'\), but was given [^:]*$"):
+            MINUTES.combine(n=value)  # type: ignore[arg-type]
+
+
+def test_an_aggregate_of_spark_gets_ours(spark: SparkSession) -> None:
+    with pytest.raises(InvalidArgument, match=r"but was given Column<'sum\(x\)'>: write uc.Sum\('x'\)$"):
+        MINUTES.combine(n=F.sum("x"))  # type: ignore[arg-type]
+
+
 def test_a_name_of_nothing_is_an_attribute_error() -> None:
     assert not hasattr(uc, "bogus")
     assert not hasattr(uc, "__wrapped__")
@@ -227,5 +308,5 @@ def test_completion_shows_public_names_only(module: types.ModuleType) -> None:
 
 def test_completion_of_a_flow_shows_its_steps() -> None:
     names = dir(MINUTES.combine(n=uc.Count()))
-    assert {"window", "where", "df", "join", "schema", "explain"} <= set(names)
-    assert not {"stages", "transforms", "source_schema", "_then"} & set(names)
+    assert {"window", "where", "df", "join", "schema", "explain", "collect", "combine"} <= set(names)
+    assert not {"stages", "transforms", "source_schema", "_then", "filter", "agg"} & set(names)

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
@@ -32,6 +33,13 @@ def totals(flow: uc.Flow) -> uc.Flow:
 
 def facts(panes: pa.Table) -> list[tuple[str, int, int]]:
     return sorted((row["k"], row["window"]["start"].minute, row["total"]) for row in panes.to_pylist())
+
+
+class LazyFrame:
+    """A lazy frame, as Polars and narwhals have one."""
+
+    def collect(self) -> Any:
+        return Stream()
 
 
 class Stream:
@@ -62,6 +70,21 @@ HERE: dict[str, Callable[[pathlib.Path], Any]] = {
     "batch": lambda _: TABLE.to_batches()[0],
     "pandas": lambda _: TABLE.to_pandas(),
     "a stream": lambda _: Stream(),
+    "a lazy frame": lambda _: LazyFrame(),
+    "columns": lambda _: TABLE.to_pydict(),
+    "columns of arrays": lambda _: {
+        "ts": TABLE["ts"].cast("string").to_pylist(),
+        "k": TABLE["k"],
+        "x": TABLE["x"].to_numpy(),
+    },
+    "columns of series": lambda _: dict(TABLE.to_pandas().items()),
+    "a dataset": lambda folder: pa.dataset.dataset(files_in(folder, "parquet")),
+    "a scanner": lambda folder: pa.dataset.dataset(files_in(folder, "parquet")).scanner(columns=["ts", "k", "x"]),
+    "a reader": lambda _: TABLE.to_reader(),
+    "a generator of rows": lambda _: (row for row in ROWS),
+    "a generator of batches": lambda _: (TABLE.slice(i, 1).to_batches()[0] for i in range(4)),
+    "tables": lambda _: [TABLE.slice(0, 1), TABLE.slice(1)],
+    "a generator of paths": lambda folder: pathlib.Path(files_in(folder, "parquet")).parent.glob("*.parquet"),
     "duckdb": lambda _: duckdb.sql("SELECT * FROM here", connection=_connected()),
     "script": lambda _: SCRIPT,
     **{form: lambda folder, form=form: files_in(folder, form) for form in ("parquet", "arrow", "csv", "json")},  # type: ignore[misc]
@@ -127,7 +150,23 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a flow": (lambda _: uc.flow(uc.flow(ROWS)), "uc.flow() was given a flow, which needs no other start"),
     "a session": (lambda spark: uc.flow(spark), "uc.flow() was given a session: write uc.flow(spark.table(name))"),
     "no session": (lambda _: uc.flow(ROWS, spark="local"), "spark= takes a session, such as uc.session()"),
-    "a mapping": (lambda _: uc.flow({"ts": [0]}), "the table is a dict: write pa.table(...)"),
+    "one row": (
+        lambda _: uc.flow({"ts": 0, "x": 1}),
+        "a dict has the values of each column, but 'ts' is 0: write [row]",
+    ),
+    "columns of two lengths": (
+        lambda _: uc.flow({"ts": [0], "x": [1, 2]}),
+        "but has 1 of 'ts' and 2 of 'x': give as many",
+    ),
+    "a mixed column": (
+        lambda _: uc.flow({"ts": [0, 1], "x": [1, "a"]}),
+        "column 'x' of the dict has values of different",
+    ),
+    "other tables": (
+        lambda _: uc.flow([TABLE, TABLE.select(["ts"])]),
+        "tables of the same columns are needed, but one has ts timestamp[us, tz=UTC], k string, x int64, and another",
+    ),
+    "an open file": (lambda _: uc.flow(open(__file__)), "uc.flow() was given an open file: write uc.flow(path)"),  # noqa: SIM115
     "a number": (lambda _: uc.flow(3), "a list of dicts is needed, but the table is a int"),
     "no rows": (lambda _: uc.flow([uc.Watermark(None)]), "the script has no rows, so their columns are unknown"),
     "half a script": (lambda _: uc.flow([uc.Elements(ROWS), ROWS]), "entry 1 of the script must be Elements"),
@@ -147,8 +186,8 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "replay late": (lambda _: totals(seen()).replay(), "replay() comes before steps that keep state"),
     "replay of nothing": (lambda _: uc.flow(TABLE.schema, watermark="1 s", processing_time="ts").replay(), "has none"),
     "replay of a union": (lambda _: uc.union(seen(), seen()).replay(), "write it after each uc.flow(...)"),
-    "a checkpoint here": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:///a.db#t", checkpoint="c"), "writes once"),
-    "a trigger at once": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:///a.db#t", trigger={}), "writes once"),
+    "a checkpoint here": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:a.db#t", checkpoint="c"), "writes once"),
+    "a trigger at once": (lambda _: totals(uc.flow(ROWS)).to_table("duckdb:a.db#t", trigger={}), "writes once"),
     "a DataFrame here": (
         lambda _: totals(uc.flow(ROWS)).df,
         "write flow.run().to_pandas(flat=True), or give",
@@ -205,3 +244,65 @@ def test_rows_far_from_now_are_bad_rows_of_their_own_source() -> None:
 def test_pandas_times_without_a_zone_are_utc() -> None:
     frame = pd.DataFrame({"ts": pd.to_datetime(["2016-01-20T12:00:26"]), "k": ["a"], "x": [5]})
     assert facts(totals(uc.flow(frame)).run().panes) == [("a", 0, 5)]
+
+
+def test_a_generator_of_entries_is_a_script() -> None:
+    assert facts(totals(uc.flow(entry for entry in SCRIPT)).run().panes) == WANT
+
+
+def test_elements_may_be_columns() -> None:
+    script = [uc.Elements(TABLE.to_pydict()), uc.Watermark(None)]
+    assert facts(totals(uc.flow(TABLE.schema)).run(script).panes) == WANT
+
+
+def test_all_rows_are_combined_without_a_window() -> None:
+    whole = uc.flow(ROWS).combine(by="k", total=uc.Sum("x"))
+    assert sorted((row["k"], row["total"]) for row in whole.collect()) == [("a", 13), ("b", 2)]
+    assert repr(whole) == repr(uc.flow(ROWS).window(uc.Global()).combine(by="k", total=uc.Sum("x")))
+    maxima = totals(uc.flow(ROWS)).agg(most=uc.Max("total"))
+    assert [row["most"] for row in maxima.collect()] == [8]
+    for endless in (uc.flow(ROWS, watermark="1 minute"), seen().replay()):
+        with pytest.raises(
+            InvalidArgument, match=r"^combine\(\) without a window gives its rows at the end of the input, and"
+        ):
+            endless.combine(n=uc.Count())
+    assert seen().replay(close_at_end=True).combine(n=uc.Count()).run()["n"].to_pylist() == [4]
+
+
+def test_second_names_are_the_same_methods() -> None:
+    """The name of other libraries is the method itself, and completion shows it once."""
+    windowed = uc.flow(ROWS).window("1 minute")
+    flow = windowed.agg(n=uc.Count())
+    for kind, name, ours in (
+        (uc.Flow, "filter", "where"),
+        (uc.Flow, "assign", "with_columns"),
+        (uc.Flow, "agg", "combine"),
+    ):
+        assert getattr(kind, name) is getattr(kind, ours)
+        assert ours in dir(flow)
+        assert name not in dir(flow)
+    assert type(windowed).agg is type(windowed).combine
+    assert [row["n"] for row in flow.filter(uc.col("n") > 1).assign(m=uc.col("n") * 2).collect()] == [2, 2]
+
+
+def test_a_function_of_a_flow_stands_in_its_chain() -> None:
+    def above(flow: uc.Flow, least: int, *, column: str) -> uc.Flow:
+        return flow.where(uc.col(column) > least)
+
+    assert len(uc.flow(ROWS).pipe(above, 4, column="x").collect()) == 2
+    assert uc.flow(ROWS).pipe(lambda flow: flow.schema.names) == ["ts", "k", "x"]
+    with pytest.raises(InvalidArgument, match=r"pipe\(\) takes a function of a flow, but was given 'x'"):
+        uc.flow(ROWS).pipe("x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "length", [datetime.timedelta(minutes=2), pd.Timedelta("2min"), uc.span("2 minutes"), "2 minutes"]
+)
+def test_a_length_of_time_is_a_fixed_window(length: Any) -> None:
+    flow = uc.flow(ROWS).window(length).combine(by="k", total=uc.Sum("x"))
+    assert facts(flow.run().panes) == WANT
+    assert repr(flow) == repr(totals(uc.flow(ROWS)))
+    month = uc.flow(ROWS).window("1 month").combine(n=uc.Count())
+    assert [(row["window"]["start"].day, row["window"]["end"].month, row["n"]) for row in month.collect()] == [
+        (1, 2, 4)
+    ]

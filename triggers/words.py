@@ -19,8 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..advice import our_name
-from ..combiners import coalesce, col, when
-from ..combiners.read_repr import Unreadable, read_value
+from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
 from ..errors import InvalidArgument, nearest
 from ..windows.texts import quoted, reading, require_short
 
@@ -37,7 +36,6 @@ _WHOLE: Mapping[str, str] = {
     "never": "Never()",
 }
 _FIRST = ("watermark", "early", "late", "every", "after", "each row", "always", "never", "repeatedly")
-_EXPRESSIONS: Mapping[str, Any] = {"col": col, "coalesce": coalesce, "when": when}
 _AMOUNT = re.compile(r"(\d{1,18}) ?(rows?|bytes?)")
 _OF_ROWS = re.compile(r"\d+ ?(row|byte)s?\b")
 _PERCENT = re.compile(r"after (\d{1,3}(?:\.\d{1,9})?) ?(?:%|percent) of the sources")
@@ -60,7 +58,7 @@ def read_trigger(text: str, kinds: Mapping[str, type]) -> Any:
         if expression is None:
             raise InvalidArgument(f"{quoted(text)} is not {_FORM}{_hint(text, kinds)}")
         try:
-            made = read_value(expression, {**_EXPRESSIONS, **kinds})
+            made = read_value(expression, {**EXPRESSIONS, **kinds})
         except Unreadable as unreadable:
             raise InvalidArgument(_refusal(unreadable.part, kinds)) from None
     if not isinstance(made, tuple(kinds.values())):

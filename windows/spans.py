@@ -63,6 +63,15 @@ class Span(int):
     def __repr__(self) -> str:
         return repr(str(self))
 
+    def to_timedelta(self) -> timedelta:
+        """The length as a `timedelta` of Python, as which it stands in expressions.
+
+        >>> from uncombine.windows import span
+        >>> span("90 s").to_timedelta()
+        datetime.timedelta(seconds=90)
+        """
+        return timedelta(microseconds=int(self))
+
 
 Length = str | timedelta | Span | np.timedelta64
 """The types that are accepted as a length of time."""

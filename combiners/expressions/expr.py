@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from ...advice import OF_EXPRESSIONS, Adviser, no_such_method
 from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
+from .calls import option_pairs, require_function
 from .kernels import ARROW_FAULTS, misfits, run, scalar_of
-from .text import literal_text, text_of
+from .methods import require_text
+from .text import Named, literal_text, text_of
+from .text_methods import TextMethods
+from .time_methods import TimeMethods
+
+
+@runtime_checkable
+class LengthOfTime(Protocol):
+    """A length of time such as `uc.span("5 minutes")`, which is an int and stands for a `timedelta`."""
+
+    def to_timedelta(self) -> timedelta:
+        """The length as a `timedelta`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,6 +40,9 @@ class Expr(Adviser):
     are false (!= is true), as in Python: use `is_nan()`. Next to a float, integers and decimals count as the nearest
     float64. Next to signed integers (such as whole numbers below 2**63), uint64 is compared by value and computed as
     int64, and a value that does not fit int64 is an error that names the remedy.
+
+    The difference of two times is a duration. Durations are added to times, and multiplied and divided as those of
+    Python: a quotient of two is a float, and one that is divided by a number is rounded to its unit.
 
     >>> from uncombine import col
     >>> (col("price") * 2 > 10) & ~col("done")
@@ -45,11 +61,7 @@ class Expr(Adviser):
         Literals are compared by type and text, so that 1, 1.0 and True differ, 0.0 and -0.0 differ, and NaN equals
         NaN.
         """
-        if self.op == "lit":
-            return (self.op, type(self.args[0]).__name__, literal_text(self.args[0]))
-        if self.op == "isin":
-            return (self.op, self.args[0]._key, *((type(v).__name__, literal_text(v)) for v in self.args[1]))
-        return (self.op, *(a._key if isinstance(a, Expr) else a for a in self.args))
+        return (self.op, *map(_key_of, self.args))
 
     def _no_such(self, name: str) -> AttributeError:
         return no_such_method("an expression", self, name, OF_EXPRESSIONS)
@@ -175,6 +187,20 @@ class Expr(Adviser):
             raise InvalidArgument(f"field() takes a field's name, but was given {name!r}")
         return Expr("field", (self, name))
 
+    def call(self, function: str, *others: Any, options: Mapping[str, Any] | None = None) -> Expr:
+        """A scalar function of `pyarrow.compute` by its name, over the value and others, with the function's options.
+
+        >>> import pyarrow as pa
+        >>> rows = pa.table({"name": ["ada", None], "price": [2.345, 1.0]})
+        >>> col("name").call("utf8_reverse").evaluate(rows).to_pylist()
+        ['ada', None]
+        >>> col("price").call("round", options={"ndigits": 1}).evaluate(rows).to_pylist()
+        [2.3, 1.0]
+        """
+        name = require_function(function, 1 + len(others))
+        pairs = option_pairs(name, options)
+        return Expr("call", (self, name, *map(_operand, others), *([Named("options", pairs)] if pairs else [])))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the expression reads."""
@@ -227,6 +253,18 @@ class Expr(Adviser):
     def __repr__(self) -> str:
         return text_of(self.op, self.args)
 
+    # In the body of a class the name of a property hides that of a type: `str` comes last.
+
+    @property
+    def dt(self) -> TimeMethods[Expr]:
+        """Methods of times, dates and durations, such as `x.dt.hour()`."""
+        return TimeMethods(self, _step)
+
+    @property
+    def str(self) -> TextMethods[Expr]:
+        """Methods of texts, such as `x.str.to_lowercase()`."""
+        return TextMethods(self, _step)
+
 
 def col(name: str) -> Expr:
     """The column of this name, as an expression.
@@ -264,19 +302,66 @@ def coalesce(*values: Any) -> Expr:
     return Expr("coalesce", tuple(_operand(value) for value in values))
 
 
+def concat(*values: Any, separator: str = "") -> Expr:
+    """The texts of a row one after the other, with a separator between them; null if one of them is.
+
+    >>> import pyarrow as pa
+    >>> concat(col("x"), "!").evaluate(pa.table({"x": ["a", None]})).to_pylist()
+    ['a!', None]
+    """
+    if not values:
+        raise InvalidArgument("concat() needs at least one expression or text: write concat(col('x'), '!')")
+    for value in values:
+        if not isinstance(value, Expr | str | None):
+            raise InvalidArgument(
+                f"concat() joins texts, but was given {type(value).__name__}: write a column as "
+                "col('name').cast('string'), and uc.union(a, b) for the rows of two flows"
+            )
+    between = require_text(separator, "the separator of concat()")
+    return Expr("concat", (*map(_operand, values), *([Named("separator", between)] if between else [])))
+
+
+def _step(op: str, *args: Any) -> Expr:
+    return Expr(op, args)
+
+
+def _key_of(value: Any) -> Any:
+    """An argument as a plain comparable value."""
+    if isinstance(value, Expr):
+        return value._key
+    if isinstance(value, tuple):
+        return tuple(map(_key_of, value))
+    return value if isinstance(value, pa.DataType) else (type(value).__name__, literal_text(value))
+
+
 def _plain(value: Any) -> Any:
     """A value as a plain Python value; raises if an Arrow column cannot hold it."""
+    if isinstance(value, LengthOfTime):
+        value = value.to_timedelta()
     try:
         hash(value)
         scalar = scalar_of(value)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError):
+    except (ValueError, pa.ArrowNotImplementedError, TypeError):
         raise InvalidArgument(
             f"{value!r} is neither an expression nor a plain value: write a column as col('name')"
         ) from None
     except OverflowError:
         raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
-    # The repr of a NumPy or Arrow scalar does not evaluate back everywhere.
-    return scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
+    # The repr of a scalar of NumPy, Arrow or pandas does not evaluate back everywhere.
+    plain = scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
+    if not _is_of_pandas(plain):
+        return plain
+    if getattr(plain, "nanosecond", 0) or getattr(plain, "nanoseconds", 0):
+        raise InvalidArgument(
+            f"{value!r} has nanoseconds, which a time of Python has not: write a number with its type, such as "
+            "coalesce(5).cast(pa.duration('ns'))"
+        )
+    return pa.scalar(plain).as_py()
+
+
+def _is_of_pandas(value: Any) -> bool:
+    """True for the times of pandas, which are times of Python with nanoseconds."""
+    return isinstance(value, datetime | timedelta) and type(value) not in (datetime, timedelta)
 
 
 def _operand(value: Any) -> Expr:

@@ -9,8 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..floats.decimals import nearest_floats
 from ..rows.decimal_casts import cast_exactly
+from . import lengths
+from .calls import call
+from .lengths import has_length
+from .operands import filled, float_operand, require_no_overflow, value_type
+from .text import Named
+from .text_kernels import TEXT_KERNELS, concat
+from .time_kernels import TIME_KERNELS
 
 ARROW_FAULTS = (
     pa.ArrowInvalid,
@@ -29,7 +35,8 @@ _WIDE = pa.decimal128(20, 0)
 
 def run(op: str, args: list[Any]) -> Any:
     """The operation over its evaluated arguments."""
-    return _KERNELS[op](*args)
+    named = {arg.name: arg.value for arg in args if isinstance(arg, Named)}
+    return _KERNELS[op](*(arg for arg in args if not isinstance(arg, Named)), **named)
 
 
 def scalar_of(value: Any) -> pa.Scalar:
@@ -51,25 +58,6 @@ def misfits(op: str, args: list[Any]) -> bool:
     return False
 
 
-def _floats(value: Any) -> Any:
-    """Numbers as float64, each rounded to the nearest."""
-    kind = value.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        if pa.types.is_null(kind):
-            return value.cast(pa.float64())
-        raise pa.ArrowTypeError(f"it takes numbers, but was given {kind}")
-    if not pa.types.is_decimal(kind):
-        return value.cast(pa.float64(), safe=False)
-    if isinstance(value, pa.Scalar):
-        return pa.scalar(None if value.as_py() is None else float(value.as_py()), pa.float64())
-    array = _array(value)
-    return pa.array(nearest_floats(array), pa.float64(), mask=np.asarray(array.is_null()))
-
-
-def _array(value: Any) -> pa.Array:
-    return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
-
-
 def _meet(*values: Any) -> list[Any]:
     """The values, with integers and decimals as float64 if another value is a float.
 
@@ -78,11 +66,22 @@ def _meet(*values: Any) -> list[Any]:
     if not any(pa.types.is_floating(v.type) for v in values):
         return list(values)
     exact = [pa.types.is_integer(v.type) or pa.types.is_decimal(v.type) for v in values]
-    return [_floats(v) if e else v for v, e in zip(values, exact, strict=True)]
+    return [float_operand(v) if e else v for v, e in zip(values, exact, strict=True)]
 
 
 def _meeting(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: kernel(*_computed(*_meet(*args)))
+
+
+def _or_lengths(numbers: Callable[..., Any], durations: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation over numbers, or another one if an operand is a duration."""
+    return lambda *args: (durations if has_length(*args) else numbers)(*args)
+
+
+def _add(a: Any, b: Any) -> Any:
+    if all(pa.types.is_string(value_type(side.type)) for side in (a, b)):
+        raise pa.ArrowTypeError("texts are joined by uc.concat(a, b)")
+    return _meeting(pc.add_checked)(a, b)
 
 
 def _comparing(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -122,7 +121,7 @@ def _beyond_int64(*values: Any) -> int | None:
 
 def _divide(a: Any, b: Any) -> Any:
     """True division in float64, null where the divisor is zero, as in SQL."""
-    a, b = _floats(a), _floats(b)
+    a, b = float_operand(a), float_operand(b)
     return pc.divide(a, pc.if_else(pc.equal(b, 0.0), pa.scalar(None, pa.float64()), b))
 
 
@@ -134,10 +133,10 @@ def _whole_division(operation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         kind = pc.add(a.slice(0, 0) if hasattr(a, "slice") else a, b.slice(0, 0) if hasattr(b, "slice") else b).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             raise pa.ArrowTypeError(f"it takes integers and floats, but was given {kind}")
-        (x, some_x), (y, some_y) = _filled(a, kind), _filled(b, kind)
+        (x, some_x), (y, some_y) = filled(a, kind), filled(b, kind)
         some = some_x & some_y & (y != 0)
         if operation is np.floor_divide and pa.types.is_signed_integer(kind):
-            _no_overflow(x, y, some)
+            require_no_overflow(x, y, some)
         # Zero divisors become null below; infinities give NaN where Python raises.
         with np.errstate(all="ignore"):
             out = operation(x, np.where(y == 0, y.dtype.type(1), y))
@@ -146,20 +145,6 @@ def _whole_division(operation: Callable[..., Any]) -> Callable[[Any, Any], Any]:
         return pa.array(out, kind, mask=~some)
 
     return divide
-
-
-def _filled(value: Any, kind: pa.DataType) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers with 0 for null, and a mask of those that are not null."""
-    if isinstance(value, pa.Scalar):
-        number = value.as_py()
-        return np.asarray(0 if number is None else number, kind.to_pandas_dtype()), np.asarray(number is not None)
-    array = _array(value).cast(kind)
-    return np.asarray(pc.fill_null(array, pa.scalar(0, kind))), np.asarray(array.is_valid())
-
-
-def _no_overflow(x: np.ndarray, y: np.ndarray, some: np.ndarray) -> None:
-    if bool(np.any((y == -1) & (x == np.iinfo(x.dtype).min) & some)):
-        raise pa.ArrowInvalid("overflow")
 
 
 def _is_in(value: Any, values: tuple[Any, ...]) -> Any:
@@ -181,7 +166,7 @@ def _is_in(value: Any, values: tuple[Any, ...]) -> Any:
 
 def _cast(value: Any, to: pa.DataType) -> Any:
     if pa.types.is_decimal(value.type) and pa.types.is_float64(to):
-        return _floats(value)
+        return float_operand(value)
     if pa.types.is_decimal(to):
         return cast_exactly(value, to)
     # An integer too long for a float is rounded, as any sum of floats is; all else must fit.
@@ -204,13 +189,13 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "<=": _comparing(pc.less_equal),
     ">": _comparing(pc.greater),
     ">=": _comparing(pc.greater_equal),
-    "+": _meeting(pc.add_checked),
+    "+": _add,
     "-": _meeting(pc.subtract_checked),
-    "*": _meeting(pc.multiply_checked),
-    "/": _divide,
-    "//": _whole_division(np.floor_divide),
-    "%": _whole_division(np.remainder),
-    "neg": pc.negate_checked,
+    "*": _or_lengths(_meeting(pc.multiply_checked), lengths.multiply),
+    "/": _or_lengths(_divide, lengths.divide),
+    "//": _or_lengths(_whole_division(np.floor_divide), lengths.floor_divide),
+    "%": _or_lengths(_whole_division(np.remainder), lengths.remainder),
+    "neg": _or_lengths(pc.negate_checked, lengths.negate),
     "abs": pc.abs_checked,
     "is_null": pc.is_null,
     "is_nan": pc.is_nan,
@@ -220,4 +205,8 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "when": _when,
     "fill_null": _meeting(pc.coalesce),
     "coalesce": _meeting(pc.coalesce),
+    "concat": concat,
+    "call": call,
+    **TEXT_KERNELS,
+    **TIME_KERNELS,
 }

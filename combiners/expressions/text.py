@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -12,6 +12,14 @@ BINARY = {"|": 2, "&": 3, "+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
 BINARY |= dict.fromkeys(["==", "!=", "<", "<=", ">", ">="], 1)
 _UNARY = 8
 _ATOM = 10
+_FUNCTIONS = ("when", "coalesce", "concat", "abs")
+
+
+class Named(NamedTuple):
+    """A plain value that an operation takes by its name, such as `literal=True`; several pairs stand for a dict."""
+
+    name: str
+    value: Any
 
 
 def text_of(op: str, args: tuple[Any, ...], outer: int = 0) -> str:
@@ -26,16 +34,28 @@ def text_of(op: str, args: tuple[Any, ...], outer: int = 0) -> str:
         return _around(f"{left} {op} {_inner(args[1], level + 1)}", level < outer)
     if op in ("~", "neg"):
         return _around(("~" if op == "~" else "-") + _inner(args[0], _UNARY), outer > _UNARY)
-    if op in ("when", "coalesce", "abs"):
-        return f"{op}({', '.join(_inner(a) for a in args)})"
+    if op in _FUNCTIONS:
+        return f"{op}({', '.join(map(_argument_text, args))})"
     head = _inner(args[0], _ATOM)
     if op == "isin":
         return f"{head}.isin([{', '.join(map(literal_text, args[1]))}])"
-    if op == "cast":
-        return f"{head}.cast({type_text(args[1])})"
-    if op == "field":
-        return f"{head}.field({args[1]!r})"
-    return f"{head}.{op}({', '.join(_inner(a) for a in args[1:])})"
+    return f"{head}.{op}({', '.join(map(_argument_text, args[1:]))})"
+
+
+def _argument_text(value: Any) -> str:
+    """An argument of a call: an expression, a plain value, an Arrow type, or one of these with its name."""
+    if hasattr(value, "op"):
+        return _inner(value)
+    if isinstance(value, pa.DataType):
+        return type_text(value)
+    if isinstance(value, Named):
+        plain = value.value
+        return f"{value.name}={_options_text(plain) if isinstance(plain, tuple) else literal_text(plain)}"
+    return literal_text(value)
+
+
+def _options_text(pairs: tuple[tuple[str, Any], ...]) -> str:
+    return "{" + ", ".join(f"{name!r}: {literal_text(value)}" for name, value in pairs) + "}"
 
 
 def _inner(expr: Any, outer: int = 0) -> str:

@@ -194,6 +194,9 @@ def _difference(name: str, stored: Any, now: Any) -> str | None:
         case "near":
             spans = [f"that start within {span or 0} microseconds" for span in (stored, now)]
             return f"it kept windows of a key in one shard {spans[0]}, and keeps those {spans[1]} (another version)"
+        case "planned":
+            was, is_ = (_orders(one or [False] * len(stored or now)) for one in (stored, now))
+            return f"it read files {was} and reads them {is_}, so that it would not know which are read (order=)"
         case "inputs":
             return None if _same_inputs(stored, now) else f"its inputs were {_inputs(stored)}, and are {_inputs(now)}"
         case "by":
@@ -202,6 +205,10 @@ def _difference(name: str, stored: Any, now: Any) -> str | None:
             return _columns(stored, now)
         case _:
             return f"{name} was {stored} and is {now}"
+
+
+def _orders(planned: Sequence[bool]) -> str:
+    return ", ".join("in an order" if one else "as Spark lists them" for one in planned)
 
 
 def _combiners(stored: Mapping[str, str], now: Mapping[str, str]) -> str:

@@ -58,6 +58,7 @@ class Fingerprints:
         ways = [self._entries(feed, stage.columns(feed.output_schema), stage.filters_may_change) for feed in step.feeds]
         # What is shown and never retracted stays right as it is, whatever comes after the step.
         ends = [feed for feed in graph.ends if feed.origin is step and stage.output().diff is not None]
+        planned = [bool(feed.leaf and getattr(feed.leaf.source, "planned", False)) for feed in step.feeds]
         after = [self._entries(feed, frozenset(feed.output_schema.names), False)[0] for feed in ends]
         return {
             **({"inputs": inputs_of(step)} if len(graph.leaves) > 1 else {}),
@@ -67,6 +68,7 @@ class Fingerprints:
             **({"near": near} if near and not whole_keys else {}),
             **{name: _stable(value) for name, value in stage.state_options(*schemas).items()},
             "time": [_own_time(stage), *(_time_of(feed.leaf) for feed in step.feeds)],
+            **({"planned": planned} if any(planned) else {}),
             "messages": [None if feed.leaf is None else feed.leaf.settings.changelog for feed in step.feeds],
             "steps": [bounded(fixed) for fixed, _ in ways],
             "filters": [bounded(free) for _, free in ways],

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import flat
 from ...errors import TypeMismatch
+from ...triggers import AfterWatermark, walk
 from ...windows.times import MIN_TIME, NEVER
 from ..parcels import Parcel
 from ..state.operator_state import OperatorState, StepResult
@@ -93,6 +94,13 @@ class Operator:
     def count_entries(self, state: OperatorState) -> int:
         """The number of windows in the state."""
         return len(state.windows)
+
+    def count_waiting(self, state: OperatorState) -> int:
+        """The number of windows with rows that no pane has shown, and that the end of the input will show."""
+        ends = any(isinstance(trigger, AfterWatermark) for trigger in walk(self.grouping.effective_trigger))
+        if self.grouping.closing == "never" and not ends:
+            return 0
+        return int(np.count_nonzero(flat(state.windows.rows()["num.fresh"])))
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""

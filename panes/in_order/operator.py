@@ -57,6 +57,10 @@ class InOrderOperator(RowOperator):
         hold = clocks.after if clocks.after == MAX_TIME else max(clocks.after - self.in_order.wait, MIN_TIME)
         return panes, {"rows": store}, hold
 
+    def count_waiting(self, state: OperatorState) -> int:
+        """The number of rows that wait for the watermark."""
+        return self.count_entries(state)
+
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows are found again; rows that are only added are never looked up."""
         if self.in_order.diff is None:

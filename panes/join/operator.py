@@ -100,6 +100,10 @@ class JoinOperator:
         """The number of rows in the state."""
         return sum(len(store) for store in state.stores.values() if store is not None)
 
+    def count_waiting(self, state: OperatorState) -> int:
+        """None: a row that waits for a match may get none."""
+        return 0
+
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""
         keys = [flat(rows[f"key.{i}"]) for i in range(len(self.compiled.left.keys))]

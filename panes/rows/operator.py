@@ -81,6 +81,10 @@ class RowOperator(ABC):
         """The number of entries in the state."""
         return sum(len(store) for store in state.stores.values() if store is not None)
 
+    def count_waiting(self, state: OperatorState) -> int:
+        """The number of rows that wait for the watermark; none where a row is given when it comes."""
+        return 0
+
 
 def store_of(state: OperatorState, name: str) -> Store:
     """A store that the operator has for certain."""

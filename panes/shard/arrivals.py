@@ -13,13 +13,15 @@ from ..watermarks.watermarks import Report
 
 @dataclass(frozen=True)
 class Arrival:
-    """Everything that reaches a shard from one input at one processing time: rows, cells, watermark reports."""
+    """Everything that reaches a shard from one input at one processing time: rows, cells, watermark reports, a hold."""
 
     rows: Sequence[pa.Table] = ()
     cells: Sequence[Parcel] = ()
     reports: Sequence[Report] = ()
     whole: bool = False
     """True if the watermark runs from the beginning to the end of time within the bundle."""
+    hold: int | None = None
+    """The least time of the rows of the input that are there and not read yet; None if it is as before."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,15 @@ class _Parts:
     rows: list[pa.Table] = field(default_factory=list)
     cells: list[Parcel] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
+    holds: list[int] = field(default_factory=list)
 
     def arrival(self, whole: bool) -> Arrival:
         return Arrival(
-            rows=self.rows, cells=self.cells, reports=self.reports, whole=whole and bool(self.rows or self.cells)
+            rows=self.rows,
+            cells=self.cells,
+            reports=self.reports,
+            whole=whole and bool(self.rows or self.cells),
+            hold=min(self.holds, default=None),
         )
 
 
@@ -50,6 +57,9 @@ def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) ->
             case "marks":
                 for at, reports in reports_by_time(parcel.table).items():
                     here.setdefault(at, _Parts()).reports.extend(reports)
+            case "hold":
+                for at, reports in reports_by_time(parcel.table).items():
+                    here.setdefault(at, _Parts()).holds.extend(time for _, time in reports if time is not None)
     return [{at: part.arrival(whole) for at, part in here.items()} for here in by_input]
 
 

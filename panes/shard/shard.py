@@ -107,7 +107,8 @@ class Shard:
         shard, out = self.wait(at)
         shard, moved = shard._with_clock()  # before the rows come
         out += moved
-        shard = replace(shard, watermarks=shard.watermarks.told([arrival.reports for arrival in inputs], at))
+        reports, holds = [arrival.reports for arrival in inputs], [arrival.hold for arrival in inputs]
+        shard = replace(shard, watermarks=shard.watermarks.told(reports, at, holds))
         shard, instant = shard._step(inputs, any(arrival.whole for arrival in inputs))
         return shard, [*out, replace(instant, arrived=at)]
 

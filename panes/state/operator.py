@@ -59,6 +59,9 @@ class StatefulOperator(Protocol):
     def count_entries(self, state: OperatorState) -> int:
         """The number of entries that wait in the state, such as the windows of a grouping."""
 
+    def count_waiting(self, state: OperatorState) -> int:
+        """The number of entries that wait for the watermark and have not been shown."""
+
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which rows of a store of the state are looked up."""
 

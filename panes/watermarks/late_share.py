@@ -10,8 +10,8 @@ MOST = 0.01
 
 REMEDY = (
     "give watermark= a lag, or the step an allowed_lateness=, that is as long as rows are out of order; a stream reads "
-    "files in the order of their modification times, so read a history in another order as a bounded flow, or set "
-    "these times to the order of its events; flow.left_out and result.left_out have such rows"
+    "files in the order of their modification times, so read a history in another order with uc.Files(order='time'), "
+    "or as a bounded flow; flow.left_out and result.left_out have such rows"
 )
 
 

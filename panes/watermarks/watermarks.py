@@ -39,6 +39,8 @@ class Watermarks:
     """The length of time by which the watermark follows processing time; None if only reports move it."""
     for_all: str | None = None
     """The name under which reports count for all sources, also for those still to come."""
+    hold: int = MAX_TIME
+    """The least time of rows that are there and not read yet: a report of a later time counts for this time."""
 
     @classmethod
     def of_step(cls, shards: Iterable[str], back: int = 0) -> Watermarks:
@@ -67,9 +69,18 @@ class Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
         return self.told([(source, time)], now)
 
-    def told(self, reports: Iterable[Report], now: int) -> Watermarks:
-        """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time."""
+    def told(self, reports: Iterable[Report], now: int, hold: int | None = None) -> Watermarks:
+        """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time.
+
+        A `hold` takes the place of the one before it. When it rises, what was reported before counts as far as it lets.
+
+        >>> w = Watermarks().told([("a", 30)], now=0, hold=20)
+        >>> w.least, w.told([], now=1, hold=25).least, w.told([], now=1, hold=99).least
+        (20, 25, 30)
+        """
         marks = self._at(now)
+        if hold is not None:
+            marks = replace(marks, hold=self._less_back(hold))
         sources, now = dict(marks.sources), marks.now
         for source, time in reports:
             if source is not None and source == self.for_all and time is not None:
@@ -98,9 +109,10 @@ class Watermarks:
     @property
     def counted(self) -> list[tuple[int, int]]:
         """The time and the last report of each source; those of all sources together count if no other is known."""
+        marks = list(self.sources.values())
         if self.for_all is not None and len(self.sources) > 1:
-            return [mark for name, mark in self.sources.items() if name != self.for_all]
-        return list(self.sources.values())
+            marks = [mark for name, mark in self.sources.items() if name != self.for_all]
+        return marks if self.hold == MAX_TIME else [(min(time, self.hold), last) for time, last in marks]
 
     @property
     def idle(self) -> bool:
@@ -163,11 +175,13 @@ class InputWatermarks:
     least: int = MIN_TIME
     now: int = MIN_TIME
 
-    def told(self, reports: Sequence[Iterable[Report]], now: int) -> InputWatermarks:
-        """Take all watermark reports of one processing time at once, those of each input in their place."""
+    def told(
+        self, reports: Sequence[Iterable[Report]], now: int, holds: Sequence[int | None] | None = None
+    ) -> InputWatermarks:
+        """Take all watermark reports of one processing time at once, and holds, those of each input in their place."""
         now = max(now, self.now)
-        told = (marks.told(input_reports, now) for marks, input_reports in zip(self.inputs, reports, strict=True))
-        return self._settled(tuple(told), now)
+        both = zip(self.inputs, reports, holds or [None] * len(self.inputs), strict=True)
+        return self._settled(tuple(marks.told(own, now, hold) for marks, own, hold in both), now)
 
     def at(self, now: int) -> InputWatermarks:
         """Processing time advances to `now`, by which sources can become idle."""

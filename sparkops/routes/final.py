@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...flows.flow import groupings_of
+from ...flows.graph import groupings_of
 from ...panes.grouping.final_panes import nothing, over_final_panes
 from ...panes.grouping.lift import where_combined
 from ...panes.transforms import applied

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners import BoolAnd, BoolOr, Combiner, Count, Max, Mean, Min, Sum
 from ...combiners.expressions.expr import Expr
-from ...flows.flow import Flow, groupings_of
+from ...flows.flow import Flow
+from ...flows.graph import groupings_of
 from ...panes.grouping.pane_columns import WINDOW
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST

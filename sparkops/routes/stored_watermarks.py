@@ -12,6 +12,7 @@ from typing import Any
 
 from ...errors import StateMismatch
 from ...panes.watermarks.watermarks import InputWatermarks, Watermarks
+from ...windows.times import MAX_TIME
 
 
 def read_extra(text: bytes) -> dict[str, Any]:
@@ -25,6 +26,7 @@ def read_extra(text: bytes) -> dict[str, Any]:
         sources = [source for one in inputs for source in one["sources"]]
         numbers = [one[name] for one in (marks, *inputs) for name in ("least", "now")]
         numbers += [number for _, *both in sources for number in (*both, *[0] * (2 - len(both)))]
+        numbers += [one.get("hold", MAX_TIME) for one in inputs]
         numbers += [0 if extra["timer"] is None else extra["timer"]]
         right = isinstance(extra["made_by"], dict) and isinstance(extra["made_by"].get("stage"), str)
         right &= isinstance(texts, list) and isinstance(inputs, list) and len(inputs) == len(texts)
@@ -64,12 +66,14 @@ def restored(extra: Mapping[str, Any], inputs: Sequence[Watermarks], strategies:
 
 def _input(marks: Watermarks) -> dict[str, Any]:
     sources = [[name, time, last] for name, (time, last) in marks.sources.items()]
-    return {"sources": sources, "least": marks.least, "now": marks.now}
+    hold = {} if marks.hold == MAX_TIME else {"hold": marks.hold}
+    return {"sources": sources, "least": marks.least, "now": marks.now, **hold}
 
 
 def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Watermarks:
     sources = {name: (time, last) for name, time, last in marks["sources"]} if same else fresh.sources
-    return replace(fresh, sources=sources, least=marks["least"], now=marks["now"])
+    hold = marks.get("hold", MAX_TIME)
+    return replace(fresh, sources=sources, least=marks["least"], now=marks["now"], hold=hold)
 
 
 __all__ = ["read_extra", "restored", "stored"]

@@ -19,7 +19,7 @@ from ...panes.grouping.stage import GroupingStage
 from ...panes.parcels import Parcel
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
-from ..late_rows import warn_of_late_rows
+from ..late_rows import LATE
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
 from ..time_modes import WITH_TIMERS, wakes
@@ -71,7 +71,7 @@ class StreamRoute(Live):
         rows = shards.transformWithStateInPandas(thin(ShardProcessor(task)), schema, "append", self._time_mode)
         metric = self.metric(str(step.number))
         if step.stage.drops_late:
-            warn_of_late_rows(self.input.spark, metric, step.number)
+            LATE.watch(metric, step.number)
         observed = rows.observe(metric, counts())
         sent = WIRE.names if task.columns is None else task.columns.rows.columns()
         return observed.where(without_counts()).select(*sent)

@@ -210,6 +210,13 @@ class LiftLive:
         for shard, parcel in lift(timed_rows.rows, timed_rows.at):
             yield self.ids[shard], parcel.lo, replace(parcel, input=self.input).pack()
 
+    def hold(self, time: int, at: int) -> Iterator[tuple[int, int, bytes]]:
+        """The least time of the rows that are not read after the batch of a processing time, for every shard."""
+        marks = pa.Table.from_pylist([{"source": None, "time": time, "at": at}], schema=MARKS)
+        packed = Parcel("hold", marks, input=self.input).pack()
+        for number in self.ids:
+            yield number, 0, packed
+
 
 @dataclass(frozen=True)
 class Clocks:

@@ -9,7 +9,6 @@ Guarded by tests/sparkops/routes/test_thin_processor.py.
 
 from __future__ import annotations
 
-import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from pyspark.sql.streaming import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from ..spark_private import pickled, travels_by_value
+from ..tuning.thin_function import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ class ThinProcessor(StatefulProcessor):
     def processor(self) -> Any:
         """The processor of the library, with the state of this task."""
         if self.whole is None:
-            self.whole = pickle.loads(self.payload)
+            self.whole = loaded(self.payload)
         if not self.begun:
             self.begun = True
             self.whole.begin(self.handle, self.manifest, self.chunks)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from ...combiners.combiner import Bound
 from ...combiners.rows.groups import Groups
 from ...errors import InvalidArgument, TypeMismatch
 from ..sql_types import conform, scalar, spark_type
+from ..tuning.thin_function import thin_function
 from .codec import Maker
 
 if TYPE_CHECKING:
@@ -81,8 +83,10 @@ def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType
     """A function of Arrow columns as a UDF. Spark reads the kind of UDF from its annotations."""
     from pyspark.sql.functions import arrow_udf
 
-    function.__name__ = type(bound.combiner).__name__
-    return arrow_udf(function, spark_type(output, f"the result of {bound.combiner!r}"))
+    thin: Any = thin_function(function)
+    thin.__name__ = type(bound.combiner).__name__
+    thin.__signature__, thin.__annotations__ = signature(function), get_type_hints(function)
+    return arrow_udf(thin, spark_type(output, f"the result of {bound.combiner!r}"))
 
 
 def in_order(bound: Bound, columns: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Any]:

@@ -17,6 +17,7 @@ from ...combiners.rows.key_codes import normal_keys
 from ...errors import InvalidArgument, TypeMismatch, require_column
 from ..pieces import pieces
 from ..sql_types import arrow_type, conform
+from ..tuning.thin_function import thin_function
 from ..tuning.worker import ready
 from . import column_expressions
 from .codec import Maker
@@ -190,7 +191,7 @@ def _through(
         return (batch.rename_columns(plain) for batch in work(pieces(tables)))
 
     chosen = df.select(*(F.col(_quoted(name)).alias(f"_{i}") for i, name in enumerate(names)))
-    return chosen.mapInArrow(run, inner).toDF(*schema.names)
+    return chosen.mapInArrow(thin_function(run), inner).toDF(*schema.names)
 
 
 def _keys(verb: str, df: DataFrame, by: str | Sequence[str], accumulator: str) -> list[str]:

@@ -5,7 +5,6 @@ Guarded by tests/sparkops/tables/test_live_table.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -18,24 +17,24 @@ from ...files.data_paths import escaped_name
 from ...flows.flow import Flow
 from ...flows.graph import graph_of
 from ...flows.tuning import LiveQuery
+from ...panes.showing import ROWS, shown_rows
 from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
 from ..ending import end_without_input
+from ..progress_log import LOG, listen, own_error
 from ..query_log import last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
 from ..sql_types import spark_schema
 from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
+from ..tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-
-_OWN_ERROR = re.compile(r"^uncombine\.errors\.(\w+: .*)$", re.MULTILINE)
 
 
 @contextmanager
@@ -44,15 +43,26 @@ def _own_error_last() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if own := _OWN_ERROR.findall(str(error)):
-            error.add_note(own[-1])
+        if own := own_error(str(error)):
+            error.add_note(own)
         raise
 
 
 class LiveTable:
     """A streaming query and the table that it keeps up to date; it has the methods of the query too.
 
-    `flow.to_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch.
+    `flow.to_table` makes it. A reader of the table sees the result of all batches so far, and never half a batch. The
+    end of a `with` block stops the query, also after an error or an interrupt.
+
+    >>> import tempfile, uncombine as uc
+    >>> spark, folder = uc.session(), tempfile.mkdtemp()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> counts = uc.flow(rates, time="timestamp", watermark="1 minute").window("global", "each row")
+    >>> once = {"checkpoint": f"{folder}/c", "trigger": {"once": True}}
+    >>> with counts.combine(n=uc.Count()).to_table(f"duckdb:///{folder}/a.db#n", **once) as live:
+    ...     live.awaitTermination()
+    >>> live.isActive
+    False
     """
 
     def __init__(self, query: StreamingQuery, keeper: Keeper, far: bool = False) -> None:
@@ -101,6 +111,12 @@ class LiveTable:
         finally:
             self._keeper.close()
 
+    def __enter__(self) -> LiveTable:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
     def _read(self, limit: int | None = None) -> pa.Table:
         if self._far:
             return self._keeper.read(limit)
@@ -119,6 +135,10 @@ class LiveTable:
 
     def __repr__(self) -> str:
         return f"live {self._writer.name}"
+
+    def _repr_html_(self) -> str:
+        title = f"{self!r}, whose query {'runs' if self.query.isActive else 'has ended'}"
+        return shown_rows(self._read(ROWS + 1), title=title, whole=False).html()
 
 
 def live_table(
@@ -140,13 +160,16 @@ def live_table(
     far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
     batches = BatchFunction(_Batches(made))
-    function = FarBatches(layout, place, checkpoint) if far else batches
+    function = thin_function(FarBatches(layout, place, checkpoint)) if far else batches
     writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
     done = last_commit(spark, checkpoint)
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
     begun = last_plan(spark, checkpoint) if endless else NONE_YET
     ready = writer.trigger(**trigger) if trigger else writer
-    query = started(ready.start, lambda: batches.called)
+    listen(spark)
+    begins = f"after batch {done} of checkpoint {checkpoint}" if done > NONE_YET else f"a new checkpoint {checkpoint}"
+    query = started(ready.start, lambda: batches.called, f"{place.name}: a query starts {begins}")
+    LOG.name(str(query.id), place.name)
     keeper = None
     try:
         # The id of a query is that of its checkpoint.

@@ -15,8 +15,10 @@ PUBLIC = {
     "pyspark",
     "pyspark.errors",
     "pyspark.sql",
+    "pyspark.sql.datasource",
     "pyspark.sql.functions",
     "pyspark.sql.streaming",
+    "pyspark.sql.streaming.datasource",
     "pyspark.sql.streaming.listener",
     "pyspark.sql.types",
 }

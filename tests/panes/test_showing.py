@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -36,10 +37,63 @@ def test_hard_values_stay_in_their_lines() -> None:
     assert all(letter.isprintable() or letter == "\n" for letter in text)
     assert max(map(len, lines)) < 300
     assert lines[-1] == "... 1 more row"
-    for part in ("x" * 37 + "...", "[0, 1, 2, 3, 4, 5, 6, 7, ...]", "{a: 1, b: }", "on time 3", str(2**62)):
+    for part in ("x" * 37 + "...", "[0, 1, 2, 3, 4, 5, 6, 7, ...]", "{a: 1, b: }", "on time 3"):
         assert part in text
-    assert "1970-01-01 00:00:00Z to 1970-01-01 00:01:00Z" not in text, "a value has at most 40 characters"
-    assert "1970-01-01 00:00:00Z to 1970-01-01 00..." in text
+    assert "148108-07-06 14:00:27.387904Z" in text, "a time that Python does not have is no number"
+    assert str(2**62) not in text
+
+
+UTC = pa.timestamp("us", "UTC")
+
+
+def window_of(start: Any, end: Any, kind: pa.DataType = UTC) -> str:
+    ends = [pa.array([text]).cast(kind) for text in (start, end)]
+    return shown_rows(pa.table({"window": pa.StructArray.from_arrays(ends, ["start", "end"])})).rows[0][0]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "kind", "want"),
+    [
+        ("2016-01-20T12:00:00Z", "2016-01-20T12:01:00Z", UTC, "2016-01-20 12:00:00 - 12:01:00Z"),
+        ("2016-01-20T23:59:00Z", "2016-01-21T00:00:00Z", UTC, "2016-01-20 23:59:00 - 2016-01-21 00:00:00Z"),
+        ("2016-01-20T12:00:00", "2016-01-20T12:01:00", pa.timestamp("s"), "2016-01-20 12:00:00 - 12:01:00"),
+        (None, "2016-01-20T12:01:00Z", UTC, " - 2016-01-20 12:01:00Z"),
+        ("2016-01-20T12:01:00Z", None, UTC, "2016-01-20 12:01:00Z - "),
+        (
+            "2016-01-20T12:00:00.000001Z",
+            "2016-02-20T12:00:00.999999Z",
+            UTC,
+            "2016-01-20 12:00:00.000001 - 2016-02-20 12:00:00.999999Z",
+        ),
+    ],
+)
+def test_a_window_shows_both_of_its_ends(start: Any, end: Any, kind: pa.DataType, want: str) -> None:
+    assert window_of(start, end, kind) == want
+
+
+@pytest.mark.parametrize("window", ["1 minute", "1 month", "sessions 1 minute", "sliding 1 day every 1 hour"])
+def test_no_window_of_a_result_is_cut(window: str) -> None:
+    rows = [{"ts": 1_453_291_226_123_456 + i * 3_600_000_001, "x": i} for i in range(30)]
+    found = uc.flow(rows).window(window).combine(n=uc.Count()).run()
+    texts = {line[0] for line in shown_rows(found.panes, 1_000).rows}
+    want = set()
+    for row in found:
+        start, end = (str(row["window"][end].replace(tzinfo=None)) for end in ("start", "end"))
+        want.add(f"{start} - {end.removeprefix(start[:11]) if start[:10] == end[:10] else end}Z")
+    assert texts == want
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "want"),
+    [
+        (2**62, pa.timestamp("s"), "146138514283-06-19 07:45:04"),
+        (2**62, pa.duration("s"), "4,611,686,018,427,387,904 s"),
+        (-(2**62), pa.date64(), "-146136543-09-08"),
+        (2**30, pa.date32(), "2941775-04-07"),
+    ],
+)
+def test_a_time_that_python_does_not_have_is_a_time(value: int, kind: pa.DataType, want: str) -> None:
+    assert shown_rows(pa.table({"x": pa.array([value], kind)})).rows == [[want]]
 
 
 def test_columns_stand_below_each_other() -> None:
@@ -89,6 +143,57 @@ def test_a_result_tells_how_many_rows_were_left_out() -> None:
     assert repr(found).split("\n")[-1] == "3 rows left out (1 bad, 2 late): see left_out"
     none = uc.flow(script[2:]).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()
     assert "left out" not in repr(none)
+
+
+def waiting(script: list[Any], window: str = "1 minute", **options: Any) -> str:
+    found = uc.flow(script).window(window, **options).combine(by="k", n=uc.Count()).run()
+    return repr(found).split("\n")[-1]
+
+
+TWO = uc.Elements([{"ts": 0, "k": "a"}, {"ts": 0, "k": "b"}, {"ts": 61_000_000, "k": "a"}])
+END = "end the script with uc.Watermark(None)"
+
+
+def test_a_result_tells_which_windows_wait() -> None:
+    assert waiting([TWO]) == f"0 panes; 3 windows wait for the watermark: {END}"
+    assert waiting([TWO], "global") == f"0 panes; 2 windows wait for the watermark: {END}"
+    assert waiting([TWO, uc.Watermark(60_000_000)]) == f"1 window waits for the watermark: {END}"
+    assert "wait" not in waiting([TWO, uc.Watermark(None)])
+    assert "wait" not in waiting([TWO], trigger="each row"), "all rows have been shown"
+    more = uc.Elements([{"ts": 0, "k": "a"}])
+    assert "wait" not in waiting([TWO, TWO], trigger="every 2 rows")
+    assert waiting([TWO, TWO, more], trigger="every 2 rows") == f"1 window waits for the watermark: {END}"
+    assert "wait" not in waiting([TWO], trigger="every 2 rows", closing="never"), "no watermark will show them"
+
+
+def test_rows_in_order_and_steps_before_them_wait_too() -> None:
+    rows = uc.flow([TWO])
+    assert repr(rows.in_order().run()).endswith(f"0 panes; 3 rows wait for the watermark: {END}")
+    both = rows.in_order().window("1 minute", "each row").combine(n=uc.Count()).window("1 hour").combine(n=uc.Sum("n"))
+    part = both.run([TWO, uc.Watermark(61_000_000)])
+    assert repr(part).endswith(f"0 panes; 1 row waits and 1 window waits for the watermark: {END}")
+    seen = uc.flow([{"ts": 0, "seen": 0}], watermark="1 minute", processing_time="seen").replay()
+    played = seen.window("1 minute").combine(n=uc.Count()).run()
+    assert repr(played).endswith("0 panes; 1 window waits for the watermark: write .replay(close_at_end=True)")
+
+
+def test_html_of_values_says_what_they_are() -> None:
+    for combiner in (
+        uc.Sum("<x>"),
+        uc.Max("x"),
+        uc.ApproxCountDistinct("x").where(uc.col("x") < 3),
+        uc.Sum("x", exact=True),
+    ):
+        html = combiner._repr_html_()
+        assert "<x>" not in html
+        assert f"<code>{escape(repr(combiner))}</code>" in html
+        assert html.endswith(f"Retracts: {combiner.capability.words}</p>")
+    assert "The sum of the values." in uc.Sum("x")._repr_html_()
+    assert [capability.words for capability in uc.Capability] == [
+        "never",
+        "rows that were added, within a tolerance",
+        "exactly",
+    ]
 
 
 class Terminal(io.StringIO):

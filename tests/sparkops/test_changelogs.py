@@ -34,8 +34,8 @@ from seeds import seeds
 from streams import Rows, panes_by_batch, started, together
 
 import uncombine as uc
+from uncombine.changelogs.flows import flow_of
 from uncombine.errors import InvalidArgument
-from uncombine.flows.flow import flow_of
 from uncombine.flows.settings import Settings
 from uncombine.sparkops.source import SparkSource
 from uncombine.sparkops.sql_types import spark_schema

@@ -79,7 +79,6 @@ def test_a_share_is_that_of_one_query_so_far() -> None:
         return late.warning({"id": "q", "runId": run, "batchId": number, "observedMetrics": observed})
 
     assert batch("a", 0, 1000, 10) is None
-    assert batch("a", 0, 0, 10) is None  # the same batch by another listener
     assert batch("a", 1, 0, 1) is not None
     assert batch("a", 2, 0, 100) is None  # once a query
     assert batch("b", 0, 10, 1, "uncombine flow #2 1") is None  # a stage whose late rows are shown

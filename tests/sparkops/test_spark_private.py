@@ -19,12 +19,14 @@ from streams import changed
 from uncombine.sparkops.spark_private import (
     arrow_of,
     await_events,
+    cores,
     execution,
     file_system,
     has_jobs,
     messages,
     on_progress,
     pickled,
+    session_id,
     spark_of,
     travels_by_value,
 )
@@ -111,8 +113,13 @@ def test_a_group_has_had_jobs_or_not(spark: SparkSession) -> None:
     assert not has_jobs(cast("SparkSession", SimpleNamespace()), "of this test")
 
 
+def test_the_tasks_that_run_at_once(spark: SparkSession) -> None:
+    assert cores(spark) == spark.sparkContext.defaultParallelism == 2
+    assert cores(cast("SparkSession", SimpleNamespace())) == 8  # a session of Spark Connect
+
+
 def test_the_progress_of_each_batch_as_json(spark: SparkSession, tmp_path: Path) -> None:
-    batches, ended = list[Any](), list[str]()
+    batches, ended = list[Any](), list[Any]()
     assert on_progress(spark, batches.append, ended.append)
     rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     counted = rates.observe("seen", F.struct(F.count("*").alias("rows")).alias("counts"))
@@ -123,8 +130,15 @@ def test_the_progress_of_each_batch_as_json(spark: SparkSession, tmp_path: Path)
     [batch] = [batch for batch in batches if batch["runId"] == query.runId]
     assert (batch["batchId"], batch["id"]) == (0, query.id)
     assert batch["observedMetrics"]["seen"]["counts"]["rows"] == 10
-    assert query.runId in ended
+    [end] = [end for end in ended if end["runId"] == query.runId]
+    assert (end["id"], end.get("exception")) == (query.id, None)
     assert not on_progress(cast("SparkSession", SimpleNamespace()), batches.append, ended.append)
+
+
+def test_several_objects_of_one_session(spark: SparkSession) -> None:
+    assert session_id(spark) == session_id(cast(SparkSession, SparkSession.getActiveSession()))
+    assert session_id(spark) != session_id(spark.newSession())
+    assert session_id(cast("SparkSession", SimpleNamespace())) is None
 
 
 def test_a_function_travels_whole() -> None:

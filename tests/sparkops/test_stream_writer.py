@@ -48,7 +48,7 @@ def test_a_query_without_a_checkpoint_is_told(
 ) -> None:
     started: list[Any] = []
     monkeypatch.setattr(DataStreamWriter, "start", lambda self, *given, **options: started.append(given))
-    monkeypatch.setattr(stream_writer, "started", lambda start, begun: start())
+    monkeypatch.setattr(stream_writer, "started", lambda start, *about: start())
     batches = flow.foreach_batch(lambda panes, left_out, number: None)
     with pytest.warns(UserWarning, match="has no checkpoint, so a restart forgets its windows"):
         batches.start()
@@ -71,7 +71,7 @@ def test_a_query_is_started_in_the_way_that_fits_its_folder(
 ) -> None:
     """The folder of an argument or an option is looked at, and that of the session only where a query names none."""
     found: list[str | None] = []
-    monkeypatch.setattr(stream_writer, "started", lambda start, begun: start())
+    monkeypatch.setattr(stream_writer, "started", lambda start, *about: start())
     for name in ("start", "toTable"):
         monkeypatch.setattr(DataStreamWriter, name, lambda *_, **options: found.append(spark.conf.get(WAY, None)))
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from uncombine.flows.flow import Flow, flow_of
+from uncombine.changelogs.flows import flow_of
+from uncombine.flows.flow import Flow
 from uncombine.flows.settings import Settings
 from uncombine.panes.parcels import AT
 from uncombine.sparkops.inputs import Input

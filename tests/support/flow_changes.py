@@ -184,6 +184,13 @@ PAIRS: dict[str, Pair] = {
         "m of with_columns 1 was col('n') * 2 and is col('n') * 3",
         ("with_columns 1",),
     ),
+    "texts after panes that are retracted": Pair(
+        lambda s: counted(s(), **again()).with_columns(m=col("k").str.replace_all("a", "b", literal=True)),
+        lambda s: counted(s(), **again()).with_columns(m=col("k").str.replace_all("a", "b")),
+        "m of with_columns 1 was col('k').str.replace_all('a', 'b', literal=True) and is "
+        "col('k').str.replace_all('a', 'b')",
+        ("with_columns 1",),
+    ),
     "select after panes that are retracted": Pair(
         lambda s: counted(s(), **again()).select("k", "n", "event_time", "diff"),
         lambda s: counted(s(), **again()).select("k", "total", "event_time", "diff"),

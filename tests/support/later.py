@@ -69,6 +69,9 @@ class Later:
     def count_entries(self, state: OperatorState) -> int:
         return len(self._rows(state))
 
+    def count_waiting(self, state: OperatorState) -> int:
+        return 0
+
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         return hash_rows([Column(flat(rows["id"]))])
 

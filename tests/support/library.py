@@ -16,7 +16,7 @@ BELOW = {
     "panes": {"combiners", "windows", "triggers"},
     "flows": {"combiners", "windows", "triggers", "panes"},
     "changelogs": {"combiners", "panes", "flows"},
-    "tables": {"combiners", "panes", "flows"},
+    "tables": {"combiners", "windows", "panes", "flows"},
     "local": {"combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables"},
     "sparkops": {"combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables", "local"},
     "plot": {"combiners", "windows", "panes", "flows", "local"},

@@ -178,6 +178,16 @@ NESTED: dict[str, tuple[pa.DataType, list[Any]]] = {
 }
 
 
+HOUR = 3_600_000_000
+LENGTHS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "length": (pa.duration("us"), [-(2**63), 2**63 - 1]),
+    "month?": (pa.duration("us"), [30 * 24 * HOUR, -24 * HOUR - 1]),
+    "in s": (pa.duration("s"), [None, -400 * 86_400]),
+    "in ms": (pa.duration("ms"), [0, -1]),
+}
+"""Lengths of time, of which databases have parts: months, days and microseconds."""
+
+
 def holds(url: str, columns: dict[str, tuple[pa.DataType, list[Any]]]) -> None:
     """Check that a table gives back hard values under hard names: as rows, as keys, and after an update of them."""
     key = 'the_"key"_😀'
@@ -216,13 +226,19 @@ KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
 """Hard values of keys, of four rows."""
 
 
-def finds(url: str) -> None:
+LENGTH_KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "length": (pa.duration("us"), [None, dt.timedelta(days=30), dt.timedelta(days=-1), dt.timedelta(0)]),
+}
+"""Keys that are lengths of time."""
+
+
+def finds(url: str, columns: dict[str, tuple[pa.DataType, list[Any]]] = KEYS) -> None:
     """Check that a table finds rows by hard keys."""
-    schema = pa.schema({**{name: kind for name, (kind, _) in KEYS.items()}, "n": pa.int64(), "diff": pa.int64()})
-    layout = Layout(schema, tuple(KEYS), "diff")
-    keys = {name: values for name, (_, values) in KEYS.items()}
+    schema = pa.schema({**{name: kind for name, (kind, _) in columns.items()}, "n": pa.int64(), "diff": pa.int64()})
+    layout = Layout(schema, tuple(columns), "diff")
+    keys = {name: values for name, (_, values) in columns.items()}
     old, new = (pa.table({**keys, "n": [n] * 4, "diff": [1] * 4}, schema=schema) for n in (1, 2))
-    gone = [table.set_column(len(KEYS) + 1, "diff", [[-1] * 4]).cast(schema) for table in (old, new)]
+    gone = [table.set_column(len(columns) + 1, "diff", [[-1] * 4]).cast(schema) for table in (old, new)]
     writer = writer_of(url, layout)
     writer.start()
     writer.apply(0, changes(old, layout))

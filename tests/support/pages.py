@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Example:
 def examples(page: str) -> Iterator[Example]:
     """The examples of a page, without those of generated parts, which have prompts."""
     fences = list(FENCE.finditer(page))
-    for fence, after in zip(fences, [*fences[1:], None], strict=True):
+    for fence, after in zip_longest(fences, fences[1:]):
         if fence[1] != "python" or ">>>" in fence[2]:
             continue
         shown = after is not None and after[1] == "text" and not page[fence.end() : after.start()].strip()

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 import uncombine as uc
+from uncombine.changelogs.flows import flow_of
 from uncombine.combiners.rows.plain_types import plain_schema
-from uncombine.flows.flow import Flow, flow_of
+from uncombine.flows.flow import Flow
 from uncombine.flows.result import Result
 from uncombine.flows.settings import Settings
 from uncombine.local.script import check_script, tables_of

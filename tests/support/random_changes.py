@@ -26,6 +26,10 @@ CHOICES: dict[str, list[Any]] = {
         ("v", 3),
         ("unused", 1),
         ("unused", 2),
+        ("text", 1),
+        ("text", 2),
+        ("every", "1 second"),
+        ("every", "2 seconds"),
     ],
     "key": ["k", "j", ("part", 2), ("part", 3)],
     "window": ["10 seconds", "20 seconds"],
@@ -82,6 +86,10 @@ def _first(flow: uc.Flow, step: Any) -> uc.Flow:
             return flow.map(flow_changes.scaled(factor))
         case ("v", factor):
             return flow.with_columns(v=col("v") * factor)
+        case ("text", length):
+            return flow.with_columns(v=col("v") + col("k").str.slice(0, length).str.len_chars())
+        case ("every", every):
+            return flow.with_columns(v=col("v") + (col("at") - col("at").dt.truncate(every)) // uc.span("1 us"))
         case ("unused", factor):
             return flow.with_columns(unused=col("v") * factor)
     return flow

@@ -37,9 +37,14 @@ class Pipeline:
     """The steps, for people."""
 
 
+OWN, RENAMED = ("ts", "event_time", "w", "diff"), "{} then"
+"""The columns of times and weights, and the names that `rename` gives them."""
+
+
 def plain(flow: uc.Flow) -> uc.Flow:
     """The flow with a key, a number, its time and its weight, and no other columns."""
-    return flow.select(*(name for name in ("k", "x", "ts", "event_time", "w", "diff") if name in flow.schema.names))
+    own = ("k", "x", *OWN, *map(RENAMED.format, OWN))
+    return flow.select(*(name for name in own if name in flow.schema.names))
 
 
 def steps_of(flow: uc.Flow) -> list[Any]:
@@ -66,12 +71,22 @@ def draw(r: random.Random, flows: Mapping[str, uc.Flow]) -> Pipeline:
 
 
 def _step(r: random.Random, one: Pipeline) -> Pipeline:
-    kinds = [_grouped, _grouped, _in_order, _remembered, _repeated, _filtered, _counted_up]
+    kinds = [_grouped, _grouped, _in_order, _remembered, _repeated, _filtered, _counted_up, _written_out]
     if (
         one.flow._changes
     ):  # of an input that is only added to, a row is shown as it comes, whatever comes before it later
         kinds += [_distinct, _distinct]
-    return r.choice(kinds)(r, one)
+    kind = r.choice(kinds)
+    return kind(r, _renamed(r, one) if kind not in (_filtered, _counted_up) else one)
+
+
+def _renamed(r: random.Random, one: Pipeline) -> Pipeline:
+    """Sometimes the pipeline with other names for its times and weights; the step after it gives them their own."""
+    if r.random() < 0.8:
+        return one
+    has = one.flow.schema.names
+    names = {name: RENAMED.format(name) for name in OWN if name in has and RENAMED.format(name) not in has}
+    return Pipeline(one.flow.rename(names), one.rows, (*one.names, "rename"))
 
 
 def _late(r: random.Random, one: Pipeline) -> dict[str, Any]:
@@ -178,6 +193,23 @@ def _counted_up(r: random.Random, one: Pipeline) -> Pipeline:
     return Pipeline(flow, lambda given: _each(one.rows(given), lambda x: [x + 1]), (*one.names, "with_columns"))
 
 
+def _written_out(r: random.Random, one: Pipeline) -> Pipeline:
+    """A number of the text of the key and of the clock."""
+    time = uc.col("event_time" if "event_time" in one.flow.schema.names else "ts")
+    letters = uc.concat(uc.col("k"), "é").str.len_chars().fill_null(0)
+    early = uc.when(time - time.dt.truncate("1 minute") < uc.span("20 seconds"), 1, 0)
+    flow = one.flow.with_columns(x=uc.col("x") + letters + time.dt.second() % 3 + early)
+
+    def rows(given: Sources) -> Rows:
+        out = Rows()
+        for (t, k, x), weight in one.rows(given).items():
+            second = t // SECOND % 60
+            out[t, k, x + (0 if k is None else len(k) + 1) + second % 3 + (second < 20)] += weight
+        return out
+
+    return Pipeline(flow, rows, (*one.names, "with_columns of texts and times"))
+
+
 def _filtered(r: random.Random, one: Pipeline) -> Pipeline:
     flow = one.flow.where(uc.col("x") > 2)
     return Pipeline(flow, lambda given: _each(one.rows(given), lambda x: [x] * (x > 2)), (*one.names, "where"))
@@ -193,7 +225,7 @@ def _each(rows: Rows, made: Callable[[int], list[int]]) -> Rows:
 
 def _both(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
     """Two pipelines made one."""
-    return r.choice([_united, _joined, _joined, _windows_joined])(r, one, other)
+    return r.choice([_united, _joined, _joined, _windows_joined])(r, _renamed(r, one), _renamed(r, other))
 
 
 def _united(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:

@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
 import uncombine as uc
-from uncombine.flows.flow import Flow, flow_of
+from uncombine.changelogs.flows import flow_of
+from uncombine.flows.flow import Flow
 from uncombine.flows.settings import Settings
 from uncombine.local.script import reports
 from uncombine.sparkops.inputs import Input

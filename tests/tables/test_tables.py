@@ -13,7 +13,23 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from live_tables import LAYOUT, NESTED, ROWS, VALUES, batch_of, changes, finds, follows, holds, refuses, row, writer_of
+from live_tables import (
+    KEYS,
+    LAYOUT,
+    LENGTH_KEYS,
+    LENGTHS,
+    NESTED,
+    ROWS,
+    VALUES,
+    batch_of,
+    changes,
+    finds,
+    follows,
+    holds,
+    refuses,
+    row,
+    writer_of,
+)
 from opened import run_script
 from seeds import seeds
 
@@ -21,12 +37,14 @@ import uncombine as uc
 from uncombine.errors import (
     InvalidArgument,
     LibraryMissing,
+    OutOfRange,
     TableMismatch,
     TableUnreachable,
     TypeMismatch,
     UnknownColumn,
 )
 from uncombine.tables import CHANGE, Keeper, Layout, changes_of, table_flow, target, target_of
+from uncombine.tables.duckdb import DuckDB
 from uncombine.tables.watching import watched
 
 SCORES = pa.table({"ts": [0, 1, 2], "user": ["ada", "bob", "ada"], "score": [3, 5, 4]})
@@ -94,13 +112,22 @@ def test_types_of_a_table_are_those_of_databases() -> None:
             "s": pa.array(["x"], pa.large_string()),
             "t": pa.array([1], pa.timestamp("ms", "Europe/Berlin")),
             "u": pa.array([2**63], pa.uint64()),
+            "d": pa.array([-3], pa.duration("s")),
         }
     )
     found = changes_of(rows, Layout(rows.schema, ("k",)))
     assert found.schema.types == [
-        pa.string(), pa.string(), pa.timestamp("us", "UTC"), pa.decimal128(20, 0), pa.int8(),
+        pa.string(), pa.string(), pa.timestamp("us", "UTC"), pa.decimal128(20, 0), pa.duration("us"), pa.int8(),
     ]  # fmt: skip
     assert int(found["u"][0].as_py()) == 2**63
+    assert found["d"].cast(pa.int64()).to_pylist() == [-3_000_000]
+
+
+@pytest.mark.parametrize("kind", [pa.duration("s"), pa.duration("ms"), pa.timestamp("s")], ids=str)
+def test_a_value_that_microseconds_do_not_hold(kind: pa.DataType) -> None:
+    rows = pa.table({"k": [1], "v": pa.array([2**62], kind)})
+    with pytest.raises(OutOfRange, match=r"a value of column 'v' does not fit into .*\[us\], in which a table has it"):
+        changes_of(rows, Layout(rows.schema, ("k",)))
 
 
 def lists(rows: pa.Table) -> pa.Array:
@@ -146,15 +173,25 @@ def test_flows_that_are_no_tables(flow: Any, keys: Any, error: Any, words: str) 
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("shop.db", "is one of duckdb:///path.db#table"),
+        ("shop.db", "is one of duckdb:path.db#table"),
         ("mysql://me:secret@host/db#t", "is one of .* but is 'mysql': ..."),
-        ("duckdb:///shop.db", "names no table"),
-        ("duckdb:shop.db#t", "is 'duckdb:///' and the path"),
-        ("duckdb:///:memory:#t", "is 'duckdb:///' and the path"),
+        ("duckdb:shop.db", "names no table"),
+        ("duckdb:///shop.db#t", "to others: write 'duckdb:/shop.db#t' or 'duckdb:shop.db#t'"),
+        ("duckdb:///shop.db?publish=seen.db#t", r"'duckdb:/shop.db\?publish=seen.db#t' or"),
+        ("duckdb://shop.db#t", "is 'duckdb:' and the path"),
+        ("duckdb:?publish=b.db#t", "is 'duckdb:' and the path"),
+        ("duckdb:///:memory:#t", "is 'duckdb:' and the path"),
+        ("duckdb::memory:#t", "is 'duckdb:' and the path"),
+        ("duckdb:a.db?publsh=b.db#t", "has no option 'publsh': did you mean 'publish'"),
+        ("duckdb:a.db?publish=#t", "names another file, which gets a copy of a.db"),
+        ("duckdb:a.db?publish=./a.db#t", r"but is './a.db': write 'duckdb:a.db\?publish=seen.db#table'"),
+        ("duckdb:a.db?publish_every=5 s#t", "publish_every= of a URL of DuckDB needs publish="),
+        ("duckdb:a.db?publish=b.db&publish_every=5#t", "'5' is not a length of time"),
+        ("duckdb:a.db?publish=b.db&publish_every=0 s#t", "publish_every must be longer than zero"),
         ("postgresql://me:secret@host/db", "names no table"),
         ("postgresql:host#t", "is a URL such as"),
         ("postgresql://host/db#_uncombine_staged", "is one of the library's own"),
-        ("duckdb:///a.db#main._UNCOMBINE_BATCHES", "is one of the library's own"),
+        ("duckdb:a.db#main._UNCOMBINE_BATCHES", "is one of the library's own"),
         (7, "but is none of them"),
     ],
 )
@@ -164,10 +201,25 @@ def test_urls_that_name_no_table(url: Any, words: str) -> None:
     assert "secret" not in str(told.value)
 
 
+def test_urls_of_duckdb() -> None:
+    want = DuckDB(path="/data/a.db", table="t", schema="s")
+    for url in ("duckdb:/data/a.db#s.t", "duckdb:////data/a.db#s.t", "duckdb:/data/a%2Edb#s.t"):
+        assert target_of(url) == want
+    copied = DuckDB(path="a b.db", table="t", publish="../c?d.db", publish_every=uc.windows.span("90 s"))
+    assert target_of("duckdb:a b.db?publish=../c%3Fd.db&publish_every=1 min 30 s#t") == copied
+    assert target_of("duckdb:a%20b.db?publish_every=90%20s&publish=..%2Fc%3Fd.db#t") == copied
+
+
+@pytest.mark.parametrize("url", ["duckdb:{}/none/a.db#t", "duckdb:{}/a.db?publish={}/none/b.db#t"])
+def test_a_folder_that_is_not_there(url: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"needs the folder .*/none, which is not there: make it first"):
+        grouped().to_table(url.replace("{}", str(tmp_path)))
+
+
 def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(LibraryMissing, match=r"pip install 'uncombine\[duckdb\]'"):
-        grouped().to_table("duckdb:///shop.db#t")
+        grouped().to_table("duckdb:shop.db#t")
 
 
 @pytest.mark.parametrize("seed", seeds(3))
@@ -180,19 +232,21 @@ def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_hard_names_and_values(tmp_path: Path) -> None:
-    holds(f'duckdb:///{tmp_path}/a%23b.db#main.a "t" %2E%2523 😀', VALUES | NESTED)
-    finds(f"duckdb:///{tmp_path}/keys.db#t")
+    holds(f'duckdb:///{tmp_path}/a%23b.db#main.a "t" %2E%2523 😀', VALUES | NESTED | LENGTHS)
+    finds(f"duckdb:///{tmp_path}/keys.db#t", KEYS | LENGTH_KEYS)
     assert (tmp_path / "a#b.db").exists()
 
 
-@pytest.mark.parametrize("url", ["duckdb:///a.db#t", "delta:a"])
+@pytest.mark.parametrize("url", ["duckdb:a.db#t", "delta:a"])
 def test_names_that_a_target_takes_for_one(url: str) -> None:
     schema = pa.schema({"k": pa.int64(), "K": pa.int64()})
     with pytest.raises(InvalidArgument, match="'k' and 'K' for one"):
         writer_of(url, Layout(schema, ("k",)))
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.decimal256(60, 2), pa.duration("us")])
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("ns"), pa.decimal256(60, 2), pa.duration("ns"), pa.list_(pa.duration("us"))], ids=str
+)
 def test_types_that_duckdb_does_not_have(kind: pa.DataType, tmp_path: Path) -> None:
     with pytest.raises(TypeMismatch, match=r"column 'v' is .*, a type that DuckDB does not have"):
         writer_of(f"duckdb:///{tmp_path}/a.db#t", Layout(pa.schema({"k": pa.int64(), "v": kind}), ("k",)))
@@ -269,7 +323,7 @@ def test_the_result_of_a_script_is_written_once(tmp_path: Path) -> None:
         run_script(script, mode="accumulating", **late).to_table(f"duckdb:///{tmp_path}/b.db#t")
     with pytest.raises(UnknownColumn, match="did you mean 'user'"):
         result.to_table(f"parquet:{tmp_path}/p", keys="usr")
-    with pytest.raises(InvalidArgument, match=r"a result of flow\.run\(\)"):
+    with pytest.raises(InvalidArgument, match=r"a whole result of flow\.run\(\)"):
         uc.Result(result.panes).to_table(url)
     assert not (tmp_path / "p").exists()
 
@@ -303,17 +357,17 @@ def test_a_file_that_another_process_has_open(tmp_path: Path) -> None:
         if len(pauses) == 3:
             other.communicate()
 
-    keeper = Keeper(writer_of(f"duckdb:///{path}#t"), wait=wait)
+    writer = writer_of(f"duckdb:///{path}#t")
+    keeper = Keeper(writer, wait=wait)
     try:
         with pytest.raises(TableUnreachable, match="because another process has it open"):
-            keeper.start()
-        with pytest.raises(TableUnreachable):
-            Keeper(keeper.writer, patience=0).take(0, batch_of())
+            writer.start()
+        for work in (lambda one: one.start(), lambda one: one.take(0, batch_of())):
+            with pytest.raises(TableUnreachable, match="because another process has it open"):
+                work(Keeper(writer, patience=0))
         assert pauses == []
-        with pytest.raises(Exception, match="_uncombine_batches"):
-            keeper.take(0, batch_of())
+        assert keeper.start() == -1  # as soon as the other one has closed it
         assert pauses == [0.05, 0.1, 0.2]
-        assert keeper.start() == -1
         assert keeper.take(0, batch_of(row("a", 1)))
     finally:
         keeper.close()

@@ -45,6 +45,7 @@ def server(tmp_path: Path) -> Iterator[PostgresServer]:
 def places_in(folder: Path, server: PostgresServer) -> list[tuple[str, str]]:
     return [
         (f"duckdb:///{folder}/a.db#t", "duckdb"),
+        (f"duckdb:{folder}/b.db?publish={folder}/seen.db#t", "duckdb"),
         (server.url("t"), "adbc_driver_postgresql.dbapi"),
         (f"delta:{folder}/delta", "deltalake"),
         (f"parquet:{folder}/parquet", "pyarrow.parquet"),

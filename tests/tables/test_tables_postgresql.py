@@ -6,7 +6,21 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from live_tables import NESTED, VALUES, batch_of, finds, follows, holds, in_order, refuses, row, writer_of
+from live_tables import (
+    KEYS,
+    LENGTH_KEYS,
+    LENGTHS,
+    NESTED,
+    VALUES,
+    batch_of,
+    finds,
+    follows,
+    holds,
+    in_order,
+    refuses,
+    row,
+    writer_of,
+)
 from postgres_server import PostgresServer
 
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable, TypeMismatch
@@ -30,11 +44,21 @@ def test_a_table_refuses_what_does_not_fit(server: PostgresServer) -> None:
 
 
 def test_hard_names_and_values(server: PostgresServer) -> None:
-    holds(server.url('a "t" %2E%2523 😀'), VALUES | {"list": NESTED["list"]})
-    finds(server.url("keys"))
+    holds(server.url('a "t" %2E%2523 😀'), VALUES | {"list": NESTED["list"]} | LENGTHS)
+    finds(server.url("keys"), KEYS | LENGTH_KEYS)
 
 
-@pytest.mark.parametrize("kind", [NESTED["struct"][0], pa.list_(pa.list_(pa.int64())), pa.timestamp("ns")], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        NESTED["struct"][0],
+        pa.list_(pa.list_(pa.int64())),
+        pa.timestamp("ns"),
+        pa.duration("ns"),
+        pa.list_(pa.duration("us")),
+    ],
+    ids=str,
+)
 def test_types_that_postgresql_does_not_have(kind: pa.DataType) -> None:
     with pytest.raises(TypeMismatch, match=r"column 'v' is .*, a type that PostgreSQL does not have"):
         writer_of("postgresql://host/db#t", Layout(pa.schema({"k": pa.int64(), "v": kind}), ("k",)))

@@ -69,6 +69,7 @@ EXPRESSIONS: dict[str, uc.Trigger] = {
     "RepeatCount('after 10 rows', 3)": uc.RepeatCount(uc.AfterCount(10), 3),
     "RepeatUntil('after 10 rows', AfterWatermark())": uc.RepeatUntil(uc.AfterCount(10), uc.AfterWatermark()),
     "OnPunctuation(col('kind') == 'end')": uc.OnPunctuation(uc.col("kind") == "end"),
+    "OnPunctuation(col('kind').str.starts_with('end'))": uc.OnPunctuation(uc.col("kind").str.starts_with("end")),
     "OnResult((col('a') > 1) & ~col('b'))": uc.OnResult((uc.col("a") > 1) & ~uc.col("b")),
     "AtPeriod('1 minute', origin='2024-01-01T00:00:30+00:00')": uc.AtPeriod("1 minute", "2024-01-01T00:00:30Z"),
     "AfterBytes(10, of=('a', 'b'))": uc.AfterBytes(10, of=["a", "b"]),

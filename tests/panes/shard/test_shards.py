@@ -14,11 +14,12 @@ import pytest
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
 from uncombine.panes.grouping.lift import Lift
-from uncombine.panes.parcels import Parcel
+from uncombine.panes.parcels import MARKS, Parcel
 from uncombine.panes.shard.arrivals import arrivals
 from uncombine.panes.shard.shard import Shard
 from uncombine.panes.watermarks.watermark_strategies import BoundedLag
 from uncombine.windows import time_column
+from uncombine.windows.times import MAX_TIME
 
 SECOND = 1_000_000
 START = 1_714_564_800_000_000
@@ -89,3 +90,20 @@ def test_sessions_over_a_changelog_are_shown_once(count: int, each: int, batches
         net[(row["bidder"], *window, row["n"])] += row["diff"]
     assert set(net.values()) <= {0, 1}
     assert +net == sessions(frame)
+
+
+def test_rule_67_rows_are_judged_before_the_watermark_follows_the_hold() -> None:
+    """A file of a later time is read first. The rows of the other are there when the watermark moves past them."""
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC")})
+    operator = Operator(Grouping({"n": uc.Count()}, uc.Fixed("1 minute")), schema)
+    lift, running, panes = Lift(operator.compiled, 1), Shard.start(operator), []
+    for at, second, hold in [(1, 500, 30 * SECOND), (2, 30, 200 * SECOND), (3, 200, MAX_TIME)]:
+        rows = pa.table({"ts": [second * SECOND]}).cast(schema)
+        marks = BoundedLag("0 seconds").marks(rows, np.array([second * SECOND]), at)
+        held = pa.Table.from_pylist([{"source": None, "time": hold, "at": at}], schema=MARKS)
+        parcels = [Parcel("hold", held), Parcel("marks", marks), *(parcel for _, parcel in lift(rows, at))]
+        running, played = running.play(*arrivals(parcels), until=at)
+        panes.append([row["window"]["start"].timestamp() for one in played for row in one.panes.to_pylist()])
+    assert running.state.counts.dropped == 0
+    assert panes == [[], [0.0], [180.0]]
+    assert running.state.watermark == 500 * SECOND

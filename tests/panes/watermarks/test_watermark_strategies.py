@@ -13,6 +13,7 @@ import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 from uncombine.panes.watermarks.watermark_strategies import strategy_of
 from uncombine.panes.watermarks.watermarks import InputWatermarks, Watermarks
+from uncombine.windows.times import MAX_TIME
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", "UTC")
@@ -145,6 +146,22 @@ def test_rule_10_a_report_for_all_counts_for_the_percentiles_of_sources_still_to
     marks = Watermarks.declared([], for_all="*").advanced("*", 60, now=0).advanced("b", 10, now=0)
     held = InputWatermarks((marks, Watermarks()))
     assert held.percentiles([50]) == {50: 60}
+
+
+def test_rule_67_the_watermark_of_a_source_waits_for_what_is_not_read() -> None:
+    marks = Watermarks().told([("a", 50), ("b", 90)], now=0, hold=30)
+    assert (marks.least, marks.percentile(50), marks.sources["b"]) == (30, 30, (90, 0))
+    marks = marks.told([], now=1, hold=60)  # nothing is reported again
+    assert (marks.least, marks.percentile(50)) == (50, 60)
+    marks = marks.told([("a", 80)], now=2, hold=10)  # the watermark never goes back
+    assert (marks.least, marks.told([("a", 85)], now=3).least) == (50, 50)
+    assert marks.told([], now=4, hold=MAX_TIME).least == 80
+    # Rows that go back on their way here are waited for as long.
+    assert Watermarks(back=7).told([(None, 50)], now=0, hold=30).least == 23
+    # A clock waits for nothing.
+    assert Watermarks(lag=5).told([], now=100, hold=30).least == 95
+    idle = Watermarks(idle_after=10).told([("a", 50), ("b", 20)], now=0, hold=40)
+    assert (idle.least, idle.told([("a", 55)], now=11).least) == (20, 40)
 
 
 @dataclass(frozen=True, repr=False)

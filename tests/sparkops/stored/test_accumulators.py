@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import zoneinfo
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -391,6 +392,14 @@ COMPOSED = [
     uc.Sum(uc.coalesce(x, 1) * x % 3),
     uc.Sum(uc.when(x > 0, x, 0)),
     uc.Histogram("x", [-math.inf, 0, math.inf]),
+    uc.Sum(uc.col("s").str.len_chars() // 2),
+    uc.CountIf(uc.col("s").str.contains("a'b\\d+", literal=True)),
+    uc.CollectSet(uc.concat(uc.col("s").str.slice(-2), "-", separator='"')),
+    uc.Max(t.dt.truncate("15 minutes") - dt.timedelta(seconds=5)),
+    uc.Max((t - t.dt.truncate("1 day")).dt.total_seconds()),
+    uc.Min(t.dt.convert_time_zone("Europe/Berlin").dt.date()),
+    uc.Sum(abs(x).call("round", options={"ndigits": -1, "round_mode": "half_to_even"}).cast(pa.decimal128(9, 2))),
+    uc.Max(t).where(t > dt.datetime(2024, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))),
 ]  # fmt: skip
 
 
@@ -406,7 +415,9 @@ def test_composed_combiners_are_read_back(combiner: uc.Combiner) -> None:
     [
         "__import__('os').system('true')", "Sum('x').__class__", "Sum('x').of.__globals__", "col('x')", "3", "Sum(",
         "Sum('x').where(open('f'))", "[Sum('x')][0]", "(lambda: Sum('x'))()", "Sum(**{'input': 'x'})", "Sum( 'x' )",
-        "Count().bind", "Sum('x') + f",
+        "Count().bind", "Sum('x') + f", "Sum(col('x').str)", "Sum(col('x').str.to_lowercase)", "col('x').str",
+        "Sum(col('x').str._step('lit', 1))", "Sum(col('x').str.__init__(1, 2))", "Sum(col('x').call('system'))",
+        "Sum({**{}})", "Sum(pa.py_buffer('x'))", "Sum(col('x').str.contains('('))",
     ],
 )  # fmt: skip
 def test_nothing_else_is_read(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import random
 from pathlib import Path
@@ -101,8 +102,42 @@ def test_a_table_is_the_result_so_far(spark: SparkSession, tmp_path: Path) -> No
         assert db.sql("SELECT batch FROM _uncombine_batches").fetchall() == [(2,)]
 
 
+def test_a_live_table_ends_with_its_block(spark: SparkSession, tmp_path: Path) -> None:
+    place = written(BATCHES, tmp_path / "files")
+    source = uc.flow(read_stream(spark, place, SCHEMA), watermark="1 minute", diff="d")
+    options = {"target": f"duckdb:///{tmp_path}/live.db#t", "checkpoint": str(tmp_path / "checkpoint")}
+    with sessions(source).to_table(**options) as live:
+        live.processAllAvailable()
+        assert live.isActive
+        shown = live._repr_html_()
+        assert "whose query runs</caption>" in shown
+        assert shown.count("<tr>") == 1 + live.arrow().num_rows
+    assert not live.isActive
+    assert "whose query has ended</caption>" in live._repr_html_()
+    assert in_order(live.arrow()) == in_order(scratch(BATCHES))
+    with pytest.raises(KeyboardInterrupt), sessions(source).to_table(**options) as again:
+        raise KeyboardInterrupt
+    assert not again.isActive
+    assert len(spark.streams.active) == 0
+
+
 def latest(source: Any) -> Any:
     return source.where(uc.col("v") > 1).with_columns(doubled=uc.col("v") + uc.col("v"))
+
+
+def test_lengths_of_time_in_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    source = uc.flow(read_stream(spark, written(BATCHES, tmp_path / "files"), SCHEMA), watermark="1 minute", diff="d")
+    hours = source.window(uc.Fixed("1 hour"), uc.Always()).combine(by="k", first=uc.Min("ts"), last=uc.Max("ts"))
+    flow = hours.with_columns(length=uc.col("last") - uc.col("first"))
+    live = flow.to_table(f"duckdb:{tmp_path}/a.db#t", checkpoint=str(tmp_path / "c"), trigger=NOW)
+    live.awaitTermination()
+    want = {"a": dt.timedelta(seconds=3), "c": dt.timedelta(seconds=200)}
+    assert dict(zip(*live.arrow().select(["k", "length"]).to_pydict().values(), strict=True)) == want
+    with duckdb.connect(str(tmp_path / "a.db")) as db:
+        assert db.sql("SELECT k, typeof(length), length FROM t ORDER BY k").fetchall() == [
+            (key, "INTERVAL", length) for key, length in want.items()
+        ]
+        assert db.sql("SELECT k FROM t WHERE length > INTERVAL 1 MINUTE").fetchall() == [("c",)]
 
 
 @pytest.mark.soak

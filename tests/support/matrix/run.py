@@ -26,7 +26,7 @@ from matrix.pins import PROJECT, ROOT, lowest, lowest_python
 OUT = ROOT / "out" / "matrix"
 LIBRARIES = (
     *("pyspark", "pandas", "pyarrow", "numpy", "protobuf", "hypothesis", "matplotlib"),
-    *("rich", "shtab", "duckdb", "adbc-driver-postgresql", "deltalake", "pyiceberg"),
+    *("rich", "polars", "shtab", "duckdb", "adbc-driver-postgresql", "deltalake", "pyiceberg"),
 )
 QUICK = [
     *("tests/combiners", "tests/windows", "tests/triggers", "tests/panes", "tests/sparkops"),

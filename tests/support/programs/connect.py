@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 import uncombine as uc
+from uncombine.sparkops.scans.watermark import unused_watermark
 from uncombine.sparkops.session import PROVIDER, ROCKSDB
 
 
@@ -63,6 +64,10 @@ def main() -> None:
         spark.stop()
         return
     df = spark.read.parquet(str(folder / "rows.parquet"))
+    rates = spark.readStream.format("rate").load()
+    late = rates.withWatermark("timestamp", "1 minute")
+    unused = [late, late.where("value > 1").withColumn("x", F.lit(1)), late.dropDuplicates(["value"]), rates, df]
+    assert [unused_watermark(one) for one in unused] == ["timestamp", "timestamp", None, None, None]
     results = {"n": uc.Count(), "mid": uc.Median("x")}
     sessions = uc.flow(df).window(uc.Sessions("1 minute")).combine(by="k", **results)
     played = uc.flow(df, watermark="1 minute", processing_time="at").replay(close_at_end=True)

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 import uncombine as uc
 from reference.byrule.transcripts import draw_trigger, draw_window, has_own, is_merging
+from uncombine.changelogs.flows import flow_of
 from uncombine.errors import UncombineError
-from uncombine.flows.flow import flow_of
 from uncombine.flows.settings import Settings
 from uncombine.local.sources import LocalSource
 from uncombine.panes.grouping.grouping import Grouping

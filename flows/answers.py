@@ -1,0 +1,60 @@
+"""Answers: the rows of a flow for those who ask for them, in this process and at once.
+
+Each method runs the flow and asks its result: `flow.collect()` is `flow.run().collect()`. Over Spark it says how Spark
+is asked.
+
+Guarded by tests/flows/test_answers.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from .result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Answers(ABC):
+    """The rows of a flow, in the form that a method names.
+
+    >>> import uncombine as uc
+    >>> minutes = uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}]).window("1 minute").combine(total=uc.Sum("x"))
+    >>> [row["total"] for row in minutes.collect()]
+    [14]
+    """
+
+    @abstractmethod
+    def _answer(self, way: str) -> Result:
+        """The result of a run in this process, for the method that asks for it."""
+
+    def collect(self) -> list[dict[str, Any]]:
+        """Run the flow in this process; its rows as a list of dicts, as `run().collect()` gives them."""
+        return self._answer("collect").collect()
+
+    def to_arrow(self, *, flat: bool = False) -> pa.Table:
+        """Run the flow in this process; its rows as an Arrow table, as `run().to_arrow()` gives them."""
+        return self._answer("to_arrow").to_arrow(flat=flat)
+
+    def to_pandas(self, *, flat: bool = False) -> pd.DataFrame:
+        """Run the flow in this process; its rows as a DataFrame of pandas, as `run().to_pandas()` gives them."""
+        return self._answer("to_pandas").to_pandas(flat=flat)
+
+    def to_polars(self, *, flat: bool = False) -> Any:
+        """Run the flow in this process; its rows as a DataFrame of Polars, as `run().to_polars()` gives them."""
+        return self._answer("to_polars").to_polars(flat=flat)
+
+    def head(self, rows: int = 5) -> Result:
+        """Run the flow in this process; a result of its first rows, as `run().head()` gives it."""
+        return self._answer("head").head(rows)
+
+    def show(self, rows: int = 20) -> None:
+        """Run the flow in this process, and print its first rows."""
+        self._answer("show").show(rows)
+
+
+__all__ = ["Answers"]

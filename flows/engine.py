@@ -1,0 +1,99 @@
+"""An engine: it runs flows in the ways out that it has, over sources, which are rows of a known schema.
+
+Guarded by tests/local/test_local_flows.py and tests/sparkops/test_flow.py.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from ..panes.stage import Stage, StageInput
+from .changelog_reading import Reading
+from .result import Result
+from .tuning import LiveQuery
+
+FlowT = TypeVar("FlowT")
+"""A flow, which is built over what is here."""
+
+
+class Source(ABC, Generic[FlowT]):
+    """Rows of a known schema."""
+
+    schema: pa.Schema
+    streaming: bool
+    inputs: tuple[FlowT, ...] = ()
+    """The flows whose rows these are, if the source is made of flows."""
+    stage: Stage | None = None
+    """The step over the rows of `inputs`, with a port for each; None if these rows are those of the source."""
+    output: StageInput | None = None
+    """The rows, as the first stage after them gets them, if the source is made of flows."""
+    reading: Reading | None = None
+    """The way in which messages of a changelog become these rows, if the engine reads messages."""
+
+    @property
+    @abstractmethod
+    def engine(self) -> Engine[FlowT]:
+        """The engine that runs a flow over these rows."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """A text that names the source."""
+
+    @abstractmethod
+    def storable_field(self, field: pa.Field) -> pa.Field:
+        """The column in the type in which the engine of this source returns it."""
+
+    def replayed(self) -> Source[FlowT]:
+        """The source for a replay, which plays its rows in order; raises if they have no end."""
+        raise InvalidArgument(f"replay() plays bounded rows, and {self.describe()} has no end: leave replay() out")
+
+
+class Engine(ABC, Generic[FlowT]):
+    """Runs a flow in one of the ways out of it. An engine has no way that a method here refuses."""
+
+    has_streams = True
+    """True if it can run a flow whose rows never end."""
+
+    @abstractmethod
+    def run(self, flow: FlowT, script: Sequence[Any] | None) -> Result:
+        """The result of a flow in this process, over the rows of a script if one is given."""
+
+    @abstractmethod
+    def answer(self, flow: FlowT, way: str) -> Result:
+        """The result of a flow in this process, for a method of this name; raises if another engine has the rows."""
+
+    @abstractmethod
+    def df(self, flow: FlowT) -> Any:
+        """The panes of a flow, as a DataFrame of Spark."""
+
+    @abstractmethod
+    def left_out(self, flow: FlowT) -> Any:
+        """The rows that the steps of a flow leave out, as a DataFrame of Spark."""
+
+    @abstractmethod
+    def foreach_batch(self, flow: FlowT, function: Any) -> Any:
+        """A writer of a stream that gives each batch of panes, and the rows left out in it, to a function."""
+
+    @abstractmethod
+    def write_stream(self, flow: FlowT, checkpoint: str, same: Sequence[str]) -> Any:
+        """A writer of the stream of panes, whose checkpoint is that of this flow."""
+
+    @abstractmethod
+    def to_table(self, flow: FlowT, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
+        """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it."""
+
+    @abstractmethod
+    def explain(self, flow: FlowT) -> str:
+        """A text that says how the engine runs a flow, and why."""
+
+    @abstractmethod
+    def draw(self, flow: FlowT) -> str:
+        """A picture of the steps of a flow, as HTML."""
+
+
+__all__ = ["Engine", "Source"]

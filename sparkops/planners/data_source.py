@@ -1,0 +1,107 @@
+"""The data source of Spark that asks a planner, and gives the rows that name the parts of each batch.
+
+The rows of the parts are not read here: the tasks that combine them do that.
+
+Guarded by tests/sparkops/planners/test_data_source.py.
+"""
+
+from __future__ import annotations
+
+import pickle
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from ..spark_private import pickled
+from .planner import Offset, Planner
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+
+    LIMITS = True
+except ImportError:  # Spark 4.1 takes all that a source offers as one batch
+    LIMITS = False
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """A source that is told when a query takes what is there now."""
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "uncombine_planned"
+"""The name by which a session knows the data source."""
+
+_sessions: WeakSet[SparkSession] = WeakSet()
+
+
+class TaskRows(InputPartition):
+    """The rows that one task gets."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        super().__init__(None)
+        self.rows = rows
+
+
+class PlannedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Answers Spark by a planner."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self.last: Offset | None = None
+        """The end of the last batch that Spark asked for, which it does not name in version 4.1."""
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return self.planner.begin()
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        most = self.planner.most
+        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+
+    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802
+        return self.planner.after(start or self.last or self.planner.begin(), getattr(limit, "max_files", None))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self.planner.freeze()
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[TaskRows]:
+        self.last = end
+        return [] if start == end else [TaskRows(rows) for rows in self.planner.tasks(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, TaskRows)
+        yield partition.rows
+
+
+class PlannedSource(DataSource):
+    """The data source over a planner, which travels as an option."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return self._planner.columns
+
+    def streamReader(self, schema: Any) -> PlannedReader:  # noqa: N802
+        return PlannedReader(self._planner)
+
+    @property
+    def _planner(self) -> Planner:
+        planner: Planner = pickle.loads(b64decode(self.options["planner"]))
+        return planner
+
+
+def planned(spark: SparkSession, planner: Planner) -> DataFrame:
+    """The rows that name the parts of a stream, each batch as the planner says."""
+    if spark not in _sessions:
+        spark.dataSource.register(PlannedSource)
+        _sessions.add(spark)
+    return spark.readStream.format(NAME).option("planner", b64encode(pickled(planner)).decode()).load()
+
+
+__all__ = ["LIMITS", "NAME", "PlannedReader", "PlannedSource", "planned"]

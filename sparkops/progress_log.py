@@ -1,0 +1,132 @@
+"""The log of the queries over flows, by the logger "uncombine": their batches, their ends, and rows left out as late.
+
+One listener a session hears of its queries, on the driver alone and in a thread of its own, so `warnings.warn` is not
+for it. Python shows the warnings and errors of a logger that nobody has set up on stderr, and leaves out its other
+lines. Spark Connect has no such log.
+
+Guarded by tests/sparkops/test_progress_log.py and tests/sparkops/test_late_share.py.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .late_rows import LATE
+from .naming import parsed
+from .progress import Progress, progress_of
+from .spark_private import await_events, on_progress, session_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOGGER = logging.getLogger("uncombine")
+
+_OWN_ERROR = re.compile(r"^(?:uncombine\.errors\.(\w+: .*)|(ModuleNotFoundError: a worker of Spark .*))$", re.MULTILINE)
+
+
+class ProgressLog:
+    """The lines of the queries of a process: those of live tables, by the names of their tables, and other ones.
+
+    A query of something else than a flow has none.
+
+    >>> log = ProgressLog()
+    >>> log.name("q", "table 'totals' of shop.db")
+    >>> log.name_of({"id": "q", "runId": "r", "batchId": 7})
+    "table 'totals' of shop.db"
+    >>> log.name_of({"id": "other", "runId": "s", "batchId": 7})
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[str, str] = {}
+        """The names of tables by the ids of their queries."""
+        self._runs: dict[str, str] = {}
+        """The names of queries by the ids of their runs."""
+
+    def name(self, query: str, table: str) -> None:
+        """Call the query with this id by the name of its table."""
+        self._tables[query] = table
+
+    def name_of(self, event: Mapping[str, Any]) -> str | None:
+        """The name of the query of a batch; None if it is none of a flow."""
+        if (table := self._tables.get(event["id"])) is not None:
+            return table
+        if not any(map(parsed, event.get("observedMetrics", ()))):
+            return None
+        return f"the query {event.get('name') or event['id']!r}"
+
+    def batch(self, event: Mapping[str, Any]) -> None:
+        """Log a batch."""
+        if (words := LATE.warning(event)) is not None:
+            LOGGER.warning(words)
+        if (name := self.name_of(event)) is None:
+            return
+        self._runs[event["runId"]] = name
+        if LOGGER.isEnabledFor(logging.INFO):
+            progress = progress_of(event)
+            LOGGER.info("%s: %s", name, progress, extra={"progress": progress.to_dict()})
+            LOGGER.debug("%s: %s", name, _Details(progress, event))
+
+    def end(self, event: Mapping[str, Any]) -> None:
+        """Log the end of a run of a query, and forget the run."""
+        LATE.end(event["runId"])
+        name = self._runs.pop(event["runId"], None) or self._tables.get(event["id"])
+        if name is None:
+            return
+        if (words := event.get("exception")) is None:
+            LOGGER.info("%s: the query has ended", name)
+        else:
+            LOGGER.error("%s: the query has failed: %s", name, own_error(words) or words.partition("\n")[0])
+
+
+def own_error(words: str) -> str | None:
+    r"""The error of this library in the text of an error of Spark; None if it has none.
+
+    >>> own_error("Job aborted: Traceback ...\nuncombine.errors.TableMismatch: table 't' is gone\n\tat ...")
+    "TableMismatch: table 't' is gone"
+    """
+    errors = [one or other for one, other in _OWN_ERROR.findall(words)]
+    return errors[-1] if errors else None
+
+
+@dataclass(frozen=True)
+class _Details:
+    """The parts of the time of a batch, and how far the query has read its sources, as a text that is made if shown."""
+
+    progress: Progress
+    event: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        parts = [f"{name} {millis} ms" for name, millis in self.event["durationMs"].items()]
+        for name, flow in self.progress.flows.items():
+            for number, stage in enumerate(flow.stages, 1):
+                times = {"load": stage.load_us, "step": stage.step_us, "save": stage.save_us}
+                words = ", ".join(f"{part} {micros / 1000:.0f} ms" for part, micros in times.items())
+                parts.append(f"stage {number} of {name}: {words}, {stage.chunks} chunks")
+        parts += [f"{source['description']} to {source['endOffset']}" for source in self.event.get("sources", ())]
+        return f"batch {self.progress.batch}: {'; '.join(parts)}"
+
+
+LOG = ProgressLog()
+_sessions: dict[str, SparkSession] = {}
+
+
+def listen(spark: SparkSession) -> None:
+    """Log the queries of a session from now on."""
+    session = session_id(spark)
+    if session is not None and session not in _sessions and on_progress(spark, LOG.batch, LOG.end):
+        _sessions[session] = spark
+
+
+@atexit.register
+def _await_last_batches() -> None:
+    """A program that ends with its query has the lines of its last batch too."""
+    for spark in _sessions.values():
+        await_events(spark)
+
+
+__all__ = ["LOG", "ProgressLog", "listen", "own_error"]

@@ -1,0 +1,52 @@
+"""The files of a path with their sizes and their last changes, from a disk and from a file system of Arrow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+
+from uncombine.files import listing
+from uncombine.files.listing import list_data_files, list_files
+
+
+def made(folder: Path) -> None:
+    for place, name in enumerate(["b.csv", "a.csv", "below/c.csv", "_hidden.csv", ".part.csv", "_tmp/d.csv"]):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x" * place)
+        os.utime(path, ns=(0, 1_600_000_000_000_000_000 + place * 1_000))
+
+
+def test_files_have_sizes_and_times(tmp_path: Path) -> None:
+    made(tmp_path)
+    files = list_data_files([str(tmp_path)])
+    assert [(file.path.removeprefix(f"{tmp_path}/"), file.size) for file in files] == [
+        ("a.csv", 1),
+        ("b.csv", 0),
+        ("below/c.csv", 2),
+    ]
+    assert [file.changed - 1_600_000_000_000_000 for file in files] == [1, 0, 2]
+    assert [file.path for file in files] == list_files([str(tmp_path)])
+
+
+def test_what_is_not_there_is_left_out_but_for_links(tmp_path: Path) -> None:
+    """A link that is not followed is listed, so that the task that reads it says so."""
+    made(tmp_path)
+    os.symlink("nothing.csv", tmp_path / "z.csv")
+    assert [file.path for file in list_data_files(["/no/such", str(tmp_path / "z.csv")])] == [f"{tmp_path}/z.csv"]
+    assert list_data_files([str(tmp_path)])[-1].path == f"{tmp_path}/z.csv"
+
+
+def test_a_file_system_of_arrow_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path)
+    near = list_data_files([str(tmp_path)])
+    bucket = pafs.SubTreeFileSystem(str(tmp_path.parent), pafs.LocalFileSystem())
+    address = f"s3://{tmp_path.name}"
+    monkeypatch.setattr(listing, "locate", lambda path: (bucket, path.removeprefix("s3://")))
+    far = list_data_files([address])
+    assert [file.path.replace(address, str(tmp_path)) for file in far] == [file.path for file in near]
+    assert [(file.size, file.changed) for file in far] == [(file.size, file.changed) for file in near]
+    assert [file.path for file in list_data_files([f"{address}/a.csv", f"{address}/gone.csv"])] == [f"{address}/a.csv"]

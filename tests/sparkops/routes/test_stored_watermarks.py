@@ -1,0 +1,45 @@
+"""Watermarks of a shard come back from its state as they were, with the hold of files that are not read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from uncombine.errors import StateMismatch
+from uncombine.panes.watermarks.watermarks import InputWatermarks, Watermarks
+from uncombine.sparkops.routes.stored_watermarks import read_extra, restored, stored
+
+
+def again(marks: InputWatermarks, strategies: list[str], now: list[str] | None = None) -> InputWatermarks:
+    """The watermarks as a restarted query has them."""
+    made_by = {"made_by": {"stage": "1 of 1"}, "timer": None}
+    extra = read_extra(json.dumps({**made_by, **stored(marks, strategies)}).encode())
+    return restored(extra, [Watermarks() for _ in marks.inputs], now or strategies)
+
+
+@pytest.mark.parametrize("inputs", [1, 2])
+def test_a_hold_comes_back(inputs: int) -> None:
+    marks = InputWatermarks(tuple(Watermarks() for _ in range(inputs)))
+    marks = marks.told([[("a", 30)]] * inputs, 5, [20, None][:inputs])
+    strategies = ["BoundedLag()"] * inputs
+    back = again(marks, strategies)
+    assert back == marks
+    assert back.told([[]] * inputs, 6, [25, None][:inputs]).least == 25
+    # Sources start again under another strategy, and the files are as unread as before.
+    other = again(marks, strategies, ["Monotonic()"] * inputs)
+    assert other.told([[("b", 40)]] * inputs, 6).least == 20
+
+
+def test_a_shard_without_a_hold_is_stored_as_before() -> None:
+    marks = InputWatermarks((Watermarks().told([("a", 30)], 5),))
+    assert "hold" not in json.dumps(stored(marks, ["BoundedLag()"]))
+
+
+@pytest.mark.parametrize("hold", ["soon", 2**80, None])
+def test_a_damaged_hold_is_refused(hold: Any) -> None:
+    marks = {"sources": [["a", 5, 7]], "least": 5, "now": 7, "hold": hold}
+    extra = {"made_by": {"stage": "1 of 1"}, "timer": None, "strategy": "BoundedLag()", "marks": marks}
+    with pytest.raises(StateMismatch):
+        read_extra(json.dumps(extra).encode())

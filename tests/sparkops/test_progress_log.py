@@ -1,0 +1,147 @@
+"""The log of queries: a line for each batch, by one listener a session, and what is said of a start and an end."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from streams import START, changed, read_stream, written
+
+import uncombine as uc
+from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
+from uncombine.sparkops.progress_log import ProgressLog, listen
+from uncombine.sparkops.spark_private import await_events
+
+SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "d": pa.int64()})
+NOW = {"availableNow": True}
+
+
+def event(**other: Any) -> dict[str, Any]:
+    counts = {"rows_in": 10, "panes_late": 2, "watermark": 60_000_000, "load_us": 1_500, "chunks": 3}
+    batch = {"id": "q", "runId": "r", "name": None, "batchId": 7, "durationMs": {"addBatch": 900}}
+    metrics = {"uncombine clicks 1": {"counts": counts}}
+    return {**batch, "durationMs": {"triggerExecution": 1_250}, "observedMetrics": metrics, **other}
+
+
+def test_a_batch_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    log = ProgressLog()
+    sources = [{"description": "files", "endOffset": {"logOffset": 3}}]
+    with caplog.at_level(logging.INFO, "uncombine"):
+        log.batch(event(sources=sources))
+        log.batch(event(name="visits", runId="s"))
+        log.batch(event(observedMetrics={"other": {"x": 1}}, runId="t"))
+        log.batch({"id": "of others", "runId": "u", "batchId": 0, "durationMs": {}})
+        log.name("q", "table 'totals' of shop.db")
+        log.batch({"id": "q", "runId": "r", "batchId": 8, "durationMs": {"triggerExecution": 900}})
+    line = "batch 7, 1.2 s: 10 rows in, panes 0 early 0 on time 2 late, 0 retracted, 0 rows left out, watermark"
+    assert [words.partition(line)[0] for words in caplog.messages[:2]] == ["the query 'q': ", "the query 'visits': "]
+    assert caplog.messages[2:] == ["table 'totals' of shop.db: batch 8, 0.9 s"]
+    numbers: Any = vars(caplog.records[0])["progress"]
+    assert numbers["flows"]["clicks"]["stages"][0]["rows_in"] == 10
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, "uncombine"):
+        log.batch(event(sources=sources))
+    assert caplog.messages[1].split("; ") == [
+        "table 'totals' of shop.db: batch 7: triggerExecution 1250 ms",
+        "stage 1 of clicks: load 2 ms, step 0 ms, save 0 ms, 3 chunks",
+        "files to {'logOffset': 3}",
+    ]
+
+
+def test_an_end_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    log = ProgressLog()
+    own = "org.apache.spark.api.python.PythonException: Traceback\nuncombine.errors.TableMismatch: t is gone\n\tat"
+    with caplog.at_level(logging.INFO, "uncombine"):
+        for words in (None, own, "java.lang.IllegalStateException: full\n\tat"):
+            log.batch(event())
+            log.end({"id": "q", "runId": "r", "exception": words})
+        log.end({"id": "of others", "runId": "s", "exception": None})
+    ends = [(record.levelname, record.getMessage()) for record in caplog.records][1::2]
+    assert ends == [
+        ("INFO", "the query 'q': the query has ended"),
+        ("ERROR", "the query 'q': the query has failed: TableMismatch: t is gone"),
+        ("ERROR", "the query 'q': the query has failed: java.lang.IllegalStateException: full"),
+    ]
+
+
+def test_nothing_is_said_that_nobody_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+    log = ProgressLog()
+    with caplog.at_level(logging.WARNING, "uncombine"):
+        log.batch(event())
+        log.end({"id": "q", "runId": "r", "exception": "boom"})
+    assert caplog.messages == ["the query 'q': the query has failed: boom"]
+
+
+def test_numbers_as_plain_values() -> None:
+    at = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    stage = StageProgress(rows_in=3, panes_early=1, panes_late=2, watermark=at, processing_time=at.replace(minute=2))
+    numbers = Progress(7, 1.25, {"clicks": FlowProgress((stage, StageProgress()), 4)}).to_dict()
+    assert json.loads(json.dumps(numbers)) == numbers
+    assert (numbers["batch"], numbers["seconds"], numbers["flows"]["clicks"]["files_skipped"]) == (7, 1.25, 4)
+    first, second = numbers["flows"]["clicks"]["stages"]
+    assert (first["rows_in"], first["panes"], first["panes_late"], first["lag_seconds"]) == (3, 3, 2, 120)
+    assert (first["watermark"], second["watermark"]) == ("2024-05-01T12:00:00+00:00", None)
+    assert first["watermark"] == stage.watermark.isoformat() if stage.watermark else False
+    assert second["lag_seconds"] is None
+
+
+def flow_of(spark: SparkSession, folder: Path) -> uc.Flow:
+    source = uc.flow(read_stream(spark, folder, SCHEMA), watermark="1 minute", diff="d")
+    return source.window(uc.Fixed("1 minute"), uc.Always(), mode="retracting").combine(by="k", n=uc.Count())
+
+
+def rows(*keys: str, weight: int = 1) -> pa.Table:
+    return pa.Table.from_pylist([{"k": k, "ts": START, "d": weight} for k in keys], SCHEMA)
+
+
+def test_the_lines_of_a_live_table(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    place, checkpoint = written([rows("a", "b"), rows("a")], tmp_path / "in"), tmp_path / "c"
+    listen(spark)
+    listen(SparkSession.getActiveSession() or spark)  # another object of Python for the same session
+    target = f"parquet:{tmp_path}/live"
+    with changed(spark), caplog.at_level(logging.INFO, "uncombine"):
+        for _ in range(2):
+            live = flow_of(spark, place).to_table(target, checkpoint=checkpoint, trigger=NOW)
+            live.awaitTermination()
+            await_events(spark)
+    name = f"the Parquet folder {tmp_path}/live"
+    start = "waiting for its first batch, for which Spark starts Python processes"
+    said = [words for words in caplog.messages if words.startswith(name)]
+    assert said[0] == f"{name}: a query starts a new checkpoint {checkpoint}: {start}"
+    batches = [words for words in said if words.startswith(f"{name}: batch ")]
+    assert [words.partition(" s: ")[2].split(",")[0] for words in batches] == ["2 rows in", "1 rows in"]
+    assert f"{name}: a query starts after batch 1 of checkpoint {checkpoint}: {start}" in said
+    assert said[-1] == f"{name}: the query has ended"
+    assert len(said) == 6
+
+
+def test_the_lines_of_a_writer_and_of_a_query_that_fails(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = written([rows("a"), rows("b", "b")], tmp_path / "in")
+    plain = uc.flow(read_stream(spark, place, SCHEMA), watermark="1 minute", diff="d")
+    with changed(spark), caplog.at_level(logging.INFO, "uncombine"):
+        writer = flow_of(spark, place).write_stream(checkpoint=tmp_path / "c").format("noop")
+        writer.queryName("of a writer").trigger(availableNow=True).start().awaitTermination()
+        live = plain.to_table(f"parquet:{tmp_path}/live", "k", checkpoint=tmp_path / "d", trigger=NOW)
+        with pytest.raises(StreamingQueryException):
+            live.awaitTermination()
+        await_events(spark)
+    starts = [words for words in caplog.messages if words.startswith(f"a query starts with checkpoint {tmp_path}/c: ")]
+    assert len(starts) == 1
+    assert [words.split(",")[0] for words in caplog.messages if words.startswith("the query 'of a writer': batch")] == [
+        "the query 'of a writer': batch 0",
+        "the query 'of a writer': batch 1",
+    ]
+    assert "the query 'of a writer': the query has ended" in caplog.messages
+    errors = [record for record in caplog.records if (record.name, record.levelname) == ("uncombine", "ERROR")]
+    [failed] = [record.getMessage() for record in errors]
+    words = "the query has failed: InvalidArgument: a table has one row for each key"
+    assert failed.startswith(f"the Parquet folder {tmp_path}/live: {words}")
