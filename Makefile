@@ -120,7 +120,7 @@ release: .venv
 	out/release/bin/python -m pip install --quiet --disable-pip-version-check twine
 	out/release/bin/python -m twine check --strict dist/*
 	out/release/bin/python -m pip install --quiet --disable-pip-version-check "$$(echo dist/*.whl)[spark,plot]"
-	cd out/release && bin/uncombine --version && bin/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE ../../README.md
+	cd out/release && bin/uncombine --version && bin/python ../../tests/support/pages.py ../../README.md
 	@echo "dist/ has the release; upload it with: twine upload dist/*"
 
 clean:

@@ -11,6 +11,7 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
+import pages
 import pytest
 from library import BELOW
 
@@ -20,7 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = list(BELOW)
 INSIDE = {"changelogs", "tables", "cli"}
 """Rooms of which users know only what other rooms export."""
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+FLAGS = pages.FLAGS
+WIDTH = 88
+"""The signs of the longest line of a block of code that a page shows without a bar to push."""
 
 # The package's root is the repo's root, where tests and benchmarks lie too, so the rooms are named.
 ROOT_MODULES = ["uncombine"] + [
@@ -56,8 +59,9 @@ DOCUMENTS = [path.relative_to(ROOT) for path in [ROOT / "README.md", *sorted((RO
 
 def sessions(text: str) -> list[pytest.MarkDecorator]:
     """The mark of examples that start a session of Spark."""
-    examples = "\n".join(example.source for example in doctest.DocTestParser().get_examples(text))
-    return [pytest.mark.spark] if "uc.session(" in examples else []
+    examples = [example.source for example in doctest.DocTestParser().get_examples(text)]
+    examples += [example.code for example in pages.examples(text)]
+    return [pytest.mark.spark] if "uc.session(" in "\n".join(examples) else []
 
 
 def failures(tests: list[doctest.DocTest]) -> str:
@@ -105,12 +109,29 @@ def test_examples_in_code(name: str) -> None:
     "path", [pytest.param(path, marks=sessions((ROOT / path).read_text()), id=str(path)) for path in DOCUMENTS]
 )
 def test_examples_in_documents(path: Path) -> None:
-    """The fenced examples of one document, in one namespace, read from top to bottom."""
+    """The examples of one page, in one namespace, read from top to bottom."""
+    if found := pages.failures((ROOT / path).read_text(encoding="utf-8"), str(path)):
+        pytest.fail("\n\n".join(found), pytrace=False)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=str)
+def test_blocks_of_documents_can_be_copied_and_read(path: Path) -> None:
+    """They have no prompts, except in what docstrings say, and lines that fit on a page."""
     page = (ROOT / path).read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(?:python|pycon)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    text = "\n\n".join(block for block in blocks if ">>>" in block)
-    if report := failures([doctest.DocTestParser().get_doctest(text, {}, str(path), str(path), 0)]):
-        pytest.fail(report, pytrace=False)
+    by_hand = re.sub(r"<!-- generated: .*?<!-- end -->", "", page, flags=re.DOTALL)
+    blocks = re.findall(r"^```(?:python|text)\n(.*?)^```$", by_hand, re.DOTALL | re.MULTILINE)
+    assert [
+        line for block in blocks for line in block.splitlines() if line.startswith(">>>") or len(line) > WIDTH
+    ] == []
+
+
+def test_a_wrong_page_is_seen() -> None:
+    page = "```python\nx = 1\nprint(x)\n```\n\n```text\n{}\n```\n\n```python\n{}\n```\n"
+    assert pages.failures(page.format("1", "x + 1"), "page.md") == []
+    [problem] = pages.failures(page.format("2", "x + 1"), "page.md")
+    assert problem.startswith("page.md:2\n")
+    [problem] = pages.failures(page.format("1", "y"), "page.md")
+    assert "NameError: name 'y' is not defined" in problem
 
 
 def test_a_wrong_example_is_seen() -> None:

@@ -1,23 +1,74 @@
-"""The names that the examples of a page define."""
+"""Runs the examples of a page, as somebody would who copies its blocks one after the other.
+
+    python tests/support/pages.py README.md ...
+
+A block of Python has no prompts. What it prints, or the error that it ends with, stands in the block of text after it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import io
-from contextlib import redirect_stdout
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-
-def code_of(page: Path) -> list[str]:
-    """The statements of a page's examples, one after another."""
-    return [example.source for example in doctest.DocTestParser().get_examples(page.read_text(encoding="utf-8"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def names_of(page: Path) -> dict[str, Any]:
-    """The names after all examples have run, without what they print."""
-    names: dict[str, Any] = {"__name__": page.stem}
-    with redirect_stdout(io.StringIO()):
-        for source in code_of(page):
-            exec(compile(source, str(page), "single"), names)
-    return names
+@dataclass(frozen=True)
+class Example:
+    """A block of Python, and what the page says that it prints."""
+
+    code: str
+    output: str
+    line: int
+
+
+def examples(page: str) -> Iterator[Example]:
+    """The examples of a page, without those of generated parts, which have prompts."""
+    fences = list(FENCE.finditer(page))
+    for fence, after in zip_longest(fences, fences[1:]):
+        if fence[1] != "python" or ">>>" in fence[2]:
+            continue
+        shown = after is not None and after[1] == "text" and not page[fence.end() : after.start()].strip()
+        output = after[2] if shown and after is not None else ""
+        yield Example(code=fence[2], output=output, line=page.count("\n", 0, fence.start()) + 2)
+
+
+def failures(page: str, name: str) -> list[str]:
+    """What is not as the page says."""
+    found, names = list[str](), dict[str, Any]({"__name__": "__main__"})
+    for example in examples(page):
+        output = printed(example, name, names)
+        if not doctest.OutputChecker().check_output(example.output, output, FLAGS):
+            found.append(f"{name}:{example.line}\n{example.code}\nshould print\n{example.output}\nand prints\n{output}")
+    return found
+
+
+def printed(example: Example, name: str, names: dict[str, Any]) -> str:
+    """What the code of an example prints, with the error that it ends with."""
+    out = io.StringIO()
+    # Functions of a page can be looked into where Python finds its lines.
+    code = compile("\n" * (example.line - 1) + example.code, name, "exec")
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(code, names)
+        except Exception as error:
+            print("".join(traceback.format_exception_only(error)))
+    return out.getvalue()
+
+
+if __name__ == "__main__":
+    problems = [problem for path in sys.argv[1:] for problem in failures(Path(path).read_text("utf-8"), path)]
+    print("\n\n".join(problems) or "the examples of the pages print what they say")
+    sys.exit(len(problems))
+
+__all__ = ["examples", "failures"]
