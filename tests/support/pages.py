@@ -44,7 +44,7 @@ def examples(page: str) -> Iterator[Example]:
 
 
 def failures(page: str, name: str) -> list[str]:
-    """What is not as the page says."""
+    """The examples that print something else than the page says."""
     found, names = list[str](), dict[str, Any]({"__name__": "__main__"})
     for example in examples(page):
         output = printed(example, name, names)
@@ -54,7 +54,7 @@ def failures(page: str, name: str) -> list[str]:
 
 
 def printed(example: Example, name: str, names: dict[str, Any]) -> str:
-    """What the code of an example prints, with the error that it ends with."""
+    """The output of the code of an example, with the error that it ends with."""
     out = io.StringIO()
     # Functions of a page can be looked into where Python finds its lines.
     code = compile("\n" * (example.line - 1) + example.code, name, "exec")
