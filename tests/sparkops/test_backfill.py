@@ -32,10 +32,12 @@ from uncombine.flows.flow import Flow
 from uncombine.flows.graph import Step
 from uncombine.panes.parcels import AT
 from uncombine.sparkops.files_input import ReadFiles
+from uncombine.sparkops.planners.data_source import LIMITS
 from uncombine.sparkops.planners.file_planner import FilePlanner
 from uncombine.sparkops.planners.planner import Offset
 
 ONCE = {"availableNow": True}
+limited = pytest.mark.skipif(not LIMITS, reason="Spark 4.1 has no limits of batches")
 
 
 @pytest.fixture(autouse=True)
@@ -187,6 +189,7 @@ def dropped(query: Any) -> int:
     return sum(stage.rows_dropped for batch in batches if batch is not None for stage in batch.stages)
 
 
+@limited
 def test_rule_67_a_year_of_weekly_files_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = weeks(tmp_path / "in")
     last(tmp_path / "in")
@@ -200,6 +203,7 @@ def test_rule_67_a_year_of_weekly_files_loses_nothing(spark: SparkSession, tmp_p
     assert sum(shown.counts.values()) == table.num_rows == 10_400
 
 
+@limited
 def test_it_goes_on_after_failures_with_what_came_meanwhile(spark: SparkSession, tmp_path: Path) -> None:
     """Queries end before and after a batch is taken; live files come between them."""
     tables = [weeks(tmp_path / "in", 12, 50)]
@@ -216,6 +220,7 @@ def test_it_goes_on_after_failures_with_what_came_meanwhile(spark: SparkSession,
     assert shown.counts == by_day(pa.concat_tables(tables))
 
 
+@limited
 def test_files_that_come_while_a_query_runs(spark: SparkSession, tmp_path: Path) -> None:
     """A history, and live files after it, one of which has an older time and is late."""
     tables = [weeks(tmp_path / "in", 8, 50)]
@@ -244,6 +249,7 @@ def test_files_that_come_while_a_query_runs(spark: SparkSession, tmp_path: Path)
     assert shown.counts == by_day(pa.concat_tables(tables))
 
 
+@limited
 @pytest.mark.parametrize("seed", seeds(4, 24))
 def test_random_histories_of_every_format(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     r, rows = random.Random(seed), np.random.default_rng(seed)
@@ -273,13 +279,14 @@ def test_the_order_can_change_and_not_go(spark: SparkSession, tmp_path: Path) ->
     with pytest.raises(StateMismatch, match="it read files in an order and reads them as Spark lists them"):
         days(spark, tmp_path / "in", order=None).write_stream(checkpoint=tmp_path / "checkpoint")
     last(tmp_path / "in")
-    run(days(spark, tmp_path / "in", order="name"), tmp_path / "checkpoint", shown)
+    run(days(spark, tmp_path / "in", "name", None), tmp_path / "checkpoint", shown)
     assert shown.counts == by_day(table)
     run(days(spark, tmp_path / "in", order=None), tmp_path / "plain", Shown())
     with pytest.raises(StateMismatch, match="it read files as Spark lists them and reads them in an order"):
-        days(spark, tmp_path / "in").write_stream(checkpoint=tmp_path / "plain")
+        days(spark, tmp_path / "in", most=None).write_stream(checkpoint=tmp_path / "plain")
 
 
+@limited
 def test_rows_without_a_step_have_no_state_that_knows_the_order(spark: SparkSession, tmp_path: Path) -> None:
     """The planner then refuses the offset of Spark's own source."""
     table = weeks(tmp_path / "in", 4, 10)
@@ -299,12 +306,18 @@ def test_rows_without_a_step_have_no_state_that_knows_the_order(spark: SparkSess
 
 def test_files_of_the_start_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
     weeks(tmp_path / "in", 6, 10)
-    start = ["000.parquet", tmp_path / "in" / "001.parquet", f"file:{tmp_path}/in/002.parquet", "gone.parquet"]
-    query = run(days(spark, tmp_path / "in", order="name", start=start), tmp_path / "checkpoint", Shown())
+    start: list[Any] = [
+        "000.parquet",
+        tmp_path / "in" / "001.parquet",
+        f"file:{tmp_path}/in/002.parquet",
+        "gone.parquet",
+    ]
+    query = run(days(spark, tmp_path / "in", "name", None, start=start), tmp_path / "checkpoint", Shown())
     stages = [stage for batch in map(uc.progress, query.recentProgress) if batch for stage in batch.stages]
     assert sum(stage.rows_in for stage in stages) == 30
 
 
+@limited
 def test_several_paths_and_patterns(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's own source takes one path alone."""
     tables = [weeks(tmp_path / name, 3, 10, seed) for seed, name in enumerate(["a", "b [1]", "c"])]
@@ -317,6 +330,7 @@ def test_several_paths_and_patterns(spark: SparkSession, tmp_path: Path) -> None
     assert shown.counts == by_day(pa.concat_tables(tables))
 
 
+@limited
 def test_a_union_waits_for_the_history_of_each(spark: SparkSession, tmp_path: Path) -> None:
     tables = [weeks(tmp_path / name, 6, 20, seed) for seed, name in enumerate("ab")]
 
@@ -332,6 +346,7 @@ def test_a_union_waits_for_the_history_of_each(spark: SparkSession, tmp_path: Pa
     assert shown.counts == by_day(pa.concat_tables(tables))
 
 
+@limited
 def test_a_bad_file_is_skipped_or_named(spark: SparkSession, tmp_path: Path) -> None:
     table = weeks(tmp_path / "in", 5, 10)
     (tmp_path / "in" / "bad.parquet").write_bytes(b"PAR1 this is none PAR1")
@@ -351,6 +366,9 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
         files = uc.Files(tmp_path / "in", order=order)
         return uc.flow(files, spark=spark, **{"streaming": True, "watermark": "1 day", **options})
 
+    if not LIMITS:
+        with pytest.raises(InvalidArgument, match="max_files_per_batch= with order= needs Spark 4"):
+            days(spark, tmp_path / "in")
     for options, says in [
         ({"streaming": False}, "order= needs streaming=True: leave it out"),
         ({"watermark": uc.IngressTime()}, r"with IngressTime\(\) rows have none before they are read"),
@@ -363,6 +381,7 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
     assert "ordered by their least 'ts', read by the tasks" in flow().window("1 day").combine(n=uc.Count()).explain()
 
 
+@limited
 @pytest.mark.full
 @pytest.mark.spark
 @pytest.mark.parametrize("place", ["s3", "cluster", "connect"])
