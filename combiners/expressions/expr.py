@@ -13,6 +13,7 @@ from ...advice import OF_EXPRESSIONS, Advised, no_such_method
 from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
 from .kernels import ARROW_FAULTS, misfits, run, scalar_of
 from .text import literal_text, text_of
+from .times import check_time_format
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -164,6 +165,21 @@ class Expr(Advised):
         if not isinstance(kind, pa.DataType):
             raise InvalidArgument(f"cast() takes an Arrow type such as pa.int64(), but was given {to!r}")
         return Expr("cast", (self, kind))
+
+    def cast_time(self, format: str = "") -> Expr:
+        """The value as an instant in UTC; null for a value that is no time in the years 1 to 9999.
+
+        `format` is the unit of numbers since 1970 ("s", "ms", "us" or "ns"), or the format of texts, whose directives
+        mean what they do in Python's `datetime.strptime`, with English names. Without it texts are ISO. A time without
+        a zone is UTC.
+
+        >>> import pyarrow as pa
+        >>> days = pa.table({"day": ["31.01.2024", "31.02.2024"]})
+        >>> col("day").cast_time("%d.%m.%Y").evaluate(days).is_null().to_pylist()
+        [False, True]
+        """
+        check_time_format(format)
+        return Expr("cast_time", (self, format))
 
     def fill_null(self, value: Any) -> Expr:
         """The value, or `value` where it is null."""

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ..floats.decimals import nearest_floats
 from ..rows.decimal_casts import cast_exactly
+from .times import cast_time
 
 ARROW_FAULTS = (
     pa.ArrowInvalid,
@@ -216,6 +217,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "is_nan": pc.is_nan,
     "isin": _is_in,
     "cast": _cast,
+    "cast_time": cast_time,
     "field": pc.struct_field,
     "when": _when,
     "fill_null": _meeting(pc.coalesce),

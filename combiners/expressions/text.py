@@ -33,6 +33,8 @@ def text_of(op: str, args: tuple[Any, ...], outer: int = 0) -> str:
         return f"{head}.isin([{', '.join(map(literal_text, args[1]))}])"
     if op == "cast":
         return f"{head}.cast({type_text(args[1])})"
+    if op == "cast_time":
+        return f"{head}.cast_time({args[1]!r})" if args[1] else f"{head}.cast_time()"
     if op == "field":
         return f"{head}.field({args[1]!r})"
     return f"{head}.{op}({', '.join(_inner(a) for a in args[1:])})"
