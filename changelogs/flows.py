@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..advice import DIFF, NAME_WEIGHTS, uncounted
 from ..errors import InvalidArgument
+from ..flows.event_time import EventTime
 from ..flows.flow import Flow, Source, flow_of
 from ..flows.reading import Reading
 from ..flows.settings import Settings
@@ -39,8 +40,8 @@ class Opening:
 
     schema: pa.Schema
     """The columns of its rows, or of its messages."""
-    source: Callable[[Reading | None], Source]
-    """Makes the source for a reading of its messages; None for plain rows."""
+    source: Callable[[Reading | None, EventTime | None], Source]
+    """Makes the source for a reading of its messages, None for plain rows, and for event times that are computed."""
     strict: bool
     """True if a message that cannot be read raises; otherwise it is a bad row."""
 
@@ -49,9 +50,11 @@ def flow_over(opening: Opening, settings: Settings, changelog: Changelog | None)
     """A flow over the rows, or over the messages, of a source."""
     if changelog is None:
         warn_of_changes(opening.schema.names, settings)
-        return flow_of(opening.source(None), settings)
+        if settings.event_time is not None:
+            settings = replace(settings, event_time=settings.event_time.over(opening.schema))
+        return flow_of(opening.source(None, settings.event_time), settings)
     reading = reading_of(changelog, opening.schema, settings, opening.strict)
-    return changed_flow(opening.source(reading), settings, reading)
+    return changed_flow(opening.source(reading, None), settings, reading)
 
 
 def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: bool) -> Reading:
@@ -69,6 +72,8 @@ def reading_of(changelog: Any, given: pa.Schema, settings: Settings, strict: boo
     reading: Reading = changelog.reading(given)
     reading = reading.weighted("diff" if settings.diff is None else settings.diff, strict)
     reading = replace(reading, meaning=changelog.meaning)
+    if settings.event_time is not None:
+        reading = reading.timed(settings.event_time)
     reading(given.empty_table())  # columns of other types raise now, and not at the first row
     return reading
 

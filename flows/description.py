@@ -29,6 +29,8 @@ def _description(flow: Flow, done: int, names: Mapping[int, str]) -> list[str]:
     joined = flow.source.stage is not None
     done += joined
     out.insert(0, f"  source: {f'stage {done}, ' if joined else ''}{flow.source.describe()}")
+    if flow.settings.event_time is not None:
+        out.append(f"  time: {flow.settings.event_time.value!r}")
     for number, stage in enumerate(flow.stages, done + 1):
         out += _lines(flow, stage.transforms, names)
         first, *more = stage.describe()

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
+from ..flows.flow import Source
 from ..flows.graph import Feed, Leaf, Step
+from ..flows.settings import Settings
 from ..panes.parcels import MARKS, runs
 from ..panes.shard.arrivals import Arrival, reports_by_time
 from ..panes.transforms import Select, WithColumns, applied
@@ -22,7 +24,7 @@ from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated
 from ..panes.watermarks.watermarks import Report, Watermarks
 from ..windows import time_column
 from ..windows.times import MAX_TIME, MIN_TIME
-from .script import Elements, Entry, Watermark, instant, reports
+from .script import Elements, Entry, Watermark, instant, reports, tables_of
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,29 @@ class InputNames:
         return f"the sources are {names}: name one of them in input="
 
 
+def times_read(settings: Settings) -> list[str]:
+    """The columns of a source that have times, be they texts or numbers, which are no business of an expression."""
+    time = settings.time if settings.event_time is None else None
+    return [name for name in (time, settings.processing_time) if name is not None]
+
+
+def source_tables(source: Source, settings: Settings, entries: Sequence[Entry]) -> list[pa.Table | None]:
+    """The rows of a source that the entries of a script bring, None for an entry without rows."""
+    times, rows_before = times_read(settings), None
+    if (reading := source.reading) is not None:
+        rows_before = reading.message_schema, reading
+    elif settings.event_time is not None:
+        rows_before = settings.event_time.rows, settings.event_time
+    if rows_before is None:
+        return tables_of(entries, times, source.schema)
+    schema, read = rows_before
+    tables = tables_of(entries, times, schema)
+    read_entries = [
+        entry if table is None else Elements(read(table)) for entry, table in zip(entries, tables, strict=True)
+    ]
+    return tables_of(read_entries, times, source.schema)
+
+
 def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
     """Each processing time, and the places of its rows."""
     if count == 0:
@@ -143,4 +168,4 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
         yield time, order[first:stop]
 
 
-__all__ = ["InputNames", "LocalInput", "Part"]
+__all__ = ["InputNames", "LocalInput", "Part", "source_tables", "times_read"]

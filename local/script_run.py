@@ -5,7 +5,7 @@ Guarded by tests/local/test_local.py and tests/flows/test_union.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, UnreadableFile
 from ..flows.flow import Flow
-from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
+from ..flows.graph import Feed, Graph, Leaf, Step, check_ends, graph_of, leaf_columns
+from ..flows.left_out import left_out_schema, unreadable_rows
 from ..flows.reading import good
 from ..flows.result import Result, SourceWatermarks
 from ..panes.grouping.stage import GroupingStage
@@ -28,8 +29,8 @@ from ..panes.watermarks.watermarks import Watermarks
 from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import FinalStep, in_slices, why_not_final
-from .inputs import InputNames, LocalInput, Part
-from .script import Clock, Elements, Entry, Watermark, instant, tables_of
+from .inputs import InputNames, LocalInput, Part, source_tables
+from .script import Clock, Elements, Entry, Watermark, instant
 from .source_rows import SourceRows
 
 _STEP = pa.field("step", pa.int64())
@@ -47,6 +48,8 @@ class LocalRun:
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
         self.left_out: list[pa.Table] = []
+        self.unreadable: dict[Leaf, list[pa.Table]] = {}
+        """The rows of files that cannot be read."""
         self.dropped: list[tuple[int, int]] = []
         self.output_watermarks: list[int] = []
         self.watermarks: list[SourceWatermarks] = []
@@ -85,7 +88,11 @@ class LocalRun:
         if own_rows and own_rows[0].many and why_not_final(self.graph) is None:
             self._final_panes(own_rows[0])
             return self._result(_of_tables)
-        tables = [source.whole for source in own_rows]
+        tables = [
+            leaf.source.whole(_needed(self.graph, leaf), self._leave_out_of(leaf))
+            for leaf in self.leaves
+            if isinstance(leaf.source, SourceRows)
+        ]
         rows = {leaf: table for leaf, table in zip(self.leaves, tables, strict=False) if table is not None}
         if len(rows) < len(self.leaves):
             raise InvalidArgument(
@@ -111,7 +118,9 @@ class LocalRun:
         panes: list[pa.Table] = []
         for place, one in enumerate(FinalStep.all(self.graph)):
             before, first = panes, place == 0
-            panes, bad = one.panes(source.readers(one.columns, one.coded) if first else [in_slices(before)])
+            take = self._leave_out_of(self.leaves[0])
+            readers = source.readers(one.columns, one.coded, leave_out=take) if first else [in_slices(before)]
+            panes, bad = one.panes(readers)
             if bad:
                 rows = _bad_rows(source, one, bad) if first else one.bad([in_slices(before)])
                 self.shards[one.step], instants = self.shards[one.step].play({self.now: Arrival([rows])})
@@ -172,6 +181,31 @@ class LocalRun:
             rows = self.graph.left_out[step].table(some)
             self.left_out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
 
+    def _leave_out_of(self, leaf: Leaf) -> Callable[[pa.Table], None]:
+        """Takes the rows of a source that cannot be read. Threads call it, in any order."""
+        return self.unreadable.setdefault(leaf, []).append
+
+    def _unreadable(self) -> Iterator[tuple[Step | None, pa.Table]]:
+        """The rows of sources that cannot be read, in their order, with the step that they were on their way to."""
+        row = self._left_out_row
+        for leaf, tables in self.unreadable.items():
+            if not tables:
+                continue
+            rows = pa.concat_tables(tables).sort_by([("file", "ascending"), ("line", "ascending")])
+            ways = ((step, i) for step in self.graph.steps for i, feed in enumerate(step.feeds) if feed.leaf is leaf)
+            if (way := next(ways, None)) is None:
+                yield None, unreadable_rows(rows, row)
+            else:
+                step, place = way
+                port = step.ports[place] if step.ports else 0
+                yield step, self.graph.left_out[step].unreadable(rows, port)
+
+    @property
+    def _left_out_row(self) -> pa.StructType:
+        """The columns of rows that are left out: those of the inputs of all steps, or else of the sources."""
+        forms = self.graph.left_out.values()
+        return next((form.row for form in forms), pa.struct(list(self.leaves[0].schema)))
+
     def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
         """The bundles of an entry for each feed from a source, by their processing time."""
         out: dict[Feed, dict[int, Part]] = {}
@@ -211,10 +245,18 @@ class LocalRun:
 
     def _result(self, again: Callable[[Flow], Result]) -> Result:
         panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
-        shards = self.shards.values()
-        counts = [{**asdict(s.state.counts), "held": s.operator.count_entries(s.state)} for s in shards]
-        none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
-        left_out = pa.concat_tables([none.empty_table(), *self.left_out])
+        unreadable = list(self._unreadable())
+        counts = [
+            {
+                **asdict(shard.state.counts),
+                "unreadable": sum(rows.num_rows for on_way, rows in unreadable if on_way is step),
+                "held": shard.operator.count_entries(shard.state),
+            }
+            for step, shard in self.shards.items()
+        ]
+        none = left_out_schema(self._left_out_row).append(_STEP)
+        first = [rows.append_column(_STEP, pa.array(np.zeros(rows.num_rows, np.int64))) for _, rows in unreadable]
+        left_out = pa.concat_tables([none.empty_table(), *first, *self.left_out])
         fed = [LocalInput(feed.leaf, feed, step) for step in self.graph.steps for feed in step.feeds if feed.leaf]
         whole = all(one.keeps_rows for one in fed)
         last = self.flow.stages[-1] if self.flow.stages else None
@@ -256,10 +298,21 @@ def _bad_rows(source: SourceRows, step: FinalStep, count: int) -> pa.Table:
     with catch_warnings():
         simplefilter("ignore")  # the first reading has warned of the same files
         with suppress(UnreadableFile):
-            whole = step.bad(source.readers(step.step.feeds[0].schema.names))
+            names, needed = step.step.feeds[0].schema.names, frozenset(step.columns)
+            whole = step.bad(source.readers(names, needed=needed))
             if whole.num_rows == count:
                 return whole
         return step.bad(source.readers(step.columns))
+
+
+def _needed(graph: Graph, leaf: Leaf) -> frozenset[str] | None:
+    """The columns of a source that a flow needs; None for all of them."""
+    for step in graph.steps:
+        for feed in step.feeds:
+            if feed.leaf is leaf:
+                at = leaf.settings.processing_time
+                return leaf_columns(step, feed, leaf) | frozenset(() if at is None else (at,))
+    return None
 
 
 def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Result:
@@ -277,13 +330,9 @@ def _time_of(entry: Entry) -> int:
 
 def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[pa.Table]:
     """The rows of the entries for a source, without rows where an entry has none for it."""
-    times = [name for name in (leaf.settings.time, leaf.settings.processing_time) if name is not None]
-    schema = leaf.source.schema
     own = [entry if here else Clock(0) for entry, here in zip(entries, goes, strict=True)]
-    if (reading := leaf.source.reading) is not None:
-        messages = tables_of(own, times, reading.message_schema)
-        own = [entry if table is None else Elements(reading(table)) for entry, table in zip(own, messages, strict=True)]
-    return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
+    none = leaf.source.schema.empty_table()
+    return [none if table is None else table for table in source_tables(leaf.source, leaf.settings, own)]
 
 
 def _passed_on(transforms: Sequence[Transform], instants: Sequence[Instant], each_batch: bool) -> dict[int, Arrival]:

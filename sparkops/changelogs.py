@@ -15,11 +15,14 @@ import pyarrow as pa
 from ..changelogs.flows import Opening
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
+from ..flows.event_time import EventTime
 from ..flows.reading import Reading, good
 from ..flows.settings import Settings
 from ..panes.parcels import AT
 from ..windows import time_column
-from .inputs import DataFrameInput, Input, Metric, Task
+from .event_times import TimedInput
+from .files_input import FilesInput
+from .inputs import DataFrameInput, Input, Metric, OuterTask, Task
 from .pieces import pieces
 from .routes.tasks import batches_of
 from .source import SparkSource
@@ -33,9 +36,9 @@ if TYPE_CHECKING:
 def opened_over(input: Input, settings: Settings) -> Opening:
     """An input, ready to be read as rows or as messages."""
 
-    def source(reading: Reading | None) -> SparkSource:
+    def source(reading: Reading | None, event_time: EventTime | None) -> SparkSource:
         if reading is None:
-            return SparkSource(input)
+            return SparkSource(input if event_time is None else TimedInput(input, event_time))
         if reading.upserted is not None and not reading.upserted.order:
             raise InvalidArgument(
                 f"{reading.words} with keys= needs order= on Spark, whose tasks give rows in no fixed order: name the "
@@ -43,7 +46,7 @@ def opened_over(input: Input, settings: Settings) -> Opening:
             )
         return SparkSource(ChangelogInput(input, reading))
 
-    return Opening(input.schema, source, strict=not (input.streaming or settings.replay))
+    return Opening(input.schema, source, strict=input.strict and not settings.replay)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,9 @@ class ChangelogInput(Input):
         return replace(self, messages=change(self.messages))
 
     def replayed(self) -> Input:
-        return replace(self, reading=replace(self.reading, strict=False))
+        messages = self.messages.replayed()
+        strict = isinstance(messages, FilesInput) and messages.strict
+        return replace(self, messages=messages, reading=replace(self.reading, strict=strict))
 
     def slowed(self) -> tuple[str, ...]:
         return self.messages.slowed()
@@ -87,7 +92,7 @@ class ChangelogInput(Input):
 
 
 @dataclass(frozen=True)
-class ReadChanges:
+class ReadChanges(OuterTask):
     """Runs a task over the rows of messages."""
 
     task: Task
@@ -112,6 +117,9 @@ class ReadChanges:
                 at = pa.array(np.where(valid, times, int64_column(rows[AT])))
                 rows = rows.set_column(rows.column_names.index(AT), AT, at)
             yield rows.select([*self.columns, *([AT] if AT in rows.column_names else [])])
+
+    def reads(self, columns: Iterable[str]) -> Iterable[str]:
+        return self.reading.needs(list(columns))
 
     @property
     def _with_weight(self) -> list[str]:

@@ -29,6 +29,29 @@ Metric = Callable[[str], str]
 """Gives the name of the metric for a part of a flow."""
 
 
+class OuterTask(ABC):
+    """A task that gives another one rows of other columns. It asks and shows what that one does.
+
+    A task can name the columns whose texts can stay dictionaries (`coded`), those that it needs for its result, beside
+    such as it shows (`needed`; None means all), and can show rows of files that cannot be read (`unreadable`).
+    """
+
+    task: Task
+
+    @abstractmethod
+    def reads(self, columns: Iterable[str]) -> Iterable[str]:
+        """The columns of its own rows from which these columns of the other task's are made."""
+
+    @property
+    def needed(self) -> frozenset[str] | None:
+        needed = getattr(self.task, "needed", None)
+        return None if needed is None else frozenset(self.reads(needed))
+
+    @property
+    def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
+        return getattr(self.task, "unreadable", None)
+
+
 class Input(ABC):
     """Rows of a known schema, over which tasks can run."""
 
@@ -45,6 +68,11 @@ class Input(ABC):
         `at` is None, or the column with the processing time of each row, or "" for that of the batch. The task gets
         this time in the column `AT`, in microseconds. `metric` names the metrics that the input observes.
         """
+
+    @property
+    def strict(self) -> bool:
+        """True if a message that cannot be read is an error."""
+        return not self.streaming
 
     def with_row(self, packed: DataFrame, shard: int, payload: bytes) -> DataFrame:
         """Add one packed row, which exists even if the input has no partitions."""

@@ -62,12 +62,13 @@ def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: 
         files.check_bounded()
     paths, most = files.paths, files.max_files_per_batch
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
-    return opened_over(FilesInput(spark, paths, files.described(paths), streaming, tracking), settings)
+    described = files.described(paths, streaming=streaming)
+    return opened_over(FilesInput(spark, paths, described, streaming, tracking, files=files), settings)
 
 
 def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning) -> Opening:
     """Rows of this process, which become a DataFrame."""
-    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).source(None)
+    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).source(None, None)
     if not isinstance(local, LocalSource) or local.rows is None:
         raise InvalidArgument(
             "spark= runs files, and rows that are there, on Spark, but a script and a schema have rows in this process "
