@@ -24,6 +24,9 @@ LONGEST = 1 << 30
 BOM = b"\xef\xbb\xbf"
 """The mark of the order of bytes, with which a file of UTF-8 may begin."""
 
+_HEAD = 1 << 16
+"""The bytes in which the header is looked for first, and the last line."""
+
 _END = re.compile(rb"\r\n|\r|\n")
 
 _MARK = "uncombine.unreadable"
@@ -39,29 +42,52 @@ def _marked(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_MARK, _marked)
 
 
-def text_pieces(system: pafs.FileSystem, path: str, size: int, encoding: str = "utf8") -> Iterator[bytes]:
-    """The text of a file as UTF-8, without its compression, in pieces that begin and end anywhere."""
-    decoder = None
-    if codecs.lookup(encoding).name != "utf-8":
-        decoder = codecs.getincrementaldecoder(encoding)(_MARK)
-    with system.open_input_stream(path, compression="detect") as stream:
-        # read() does not free its memory when it fails.
-        while piece := stream.read_buffer(size).to_pybytes():
-            yield piece if decoder is None else decoder.decode(piece).encode("utf-8", "surrogatepass")
-    if decoder is not None and (last := decoder.decode(b"", True)):
-        yield last.encode("utf-8", "surrogatepass")
+class TextStream:
+    """The text of a file as UTF-8, without its compression."""
+
+    def __init__(self, system: pafs.FileSystem, path: str, encoding: str = "utf8") -> None:
+        self._stream = system.open_input_stream(path, compression="detect")
+        self._decoder, self._text = None, memoryview(b"")
+        if codecs.lookup(encoding).name != "utf-8":
+            self._decoder = codecs.getincrementaldecoder(encoding)(_MARK)
+
+    def fill(self, memory: memoryview) -> int:
+        """Fill some memory; the number of bytes is smaller than asked for only where the file ends."""
+        count = 0
+        while count < len(memory) and (more := self._read(memory[count:])):
+            count += more
+        return count
+
+    def _read(self, memory: memoryview) -> int:
+        if self._decoder is None:
+            return int(self._stream.readinto(memory))
+        while not self._text:
+            piece = self._stream.read_buffer(len(memory)).to_pybytes()
+            self._text = memoryview(self._decoder.decode(piece, not piece).encode("utf-8", "surrogatepass"))
+            if not piece:
+                break
+        count = min(len(memory), len(self._text))
+        memory[:count], self._text = self._text[:count], self._text[count:]
+        return count
+
+    def __enter__(self) -> TextStream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()
 
 
-def line_ends(data: bytes) -> int:
-    r"""The number of ends of lines.
+def line_ends(data: bytes | bytearray, start: int = 0, stop: int | None = None) -> int:
+    r"""The number of ends of lines between two places.
 
     >>> line_ends(b"a\r\nb\rc\n")
     3
     """
-    letters = np.frombuffer(data, np.uint8)
+    stop = len(data) if stop is None else stop
+    letters = np.frombuffer(data, np.uint8, stop - start, start) if stop > start else np.zeros(0, np.uint8)
     count = int(np.count_nonzero(letters == ord("\n")))
-    if b"\r" in data:
-        count += int(np.count_nonzero(letters == ord("\r"))) - data.count(b"\r\n")
+    if data.find(b"\r", start, stop) >= 0:
+        count += int(np.count_nonzero(letters == ord("\r"))) - data.count(b"\r\n", start, stop)
     return count
 
 
@@ -92,32 +118,39 @@ class CsvForm:
             options.get("newlines_in_values", False),
         )
 
-    def blocks(self, pieces: Iterator[bytes], skip_rows: int, header: bool) -> Iterator[TextBlock]:
-        """The rows after the lines that are skipped and the header, in blocks."""
-        parts, size, wanted, line = list[bytes](), 0, 0, 0
-        for piece in pieces:
-            parts.append(piece)
-            size += len(piece)
-            if size < wanted:  # so that a row of many pieces is not searched with each of them
-                continue
-            data = b"".join(parts)
-            start = self._body(data, skip_rows, header) if line == 0 else 0
-            if start is not None and line == 0:
-                line, data = 1 + line_ends(data[:start]), data[start:]
-            end = 0 if start is None else self.end(data)
-            if end:
-                yield TextBlock(data[:end], line, lines := line_ends(data[:end]))
-                line, data = line + lines, data[end:]
-            elif len(data) > LONGEST:
+    def blocks(self, stream: TextStream, size: int, skip_rows: int, header: bool) -> Iterator[TextBlock]:
+        """The rows after the lines that are skipped and the header, in blocks of about so many bytes.
+
+        A block is in memory that the next one is put into, because new memory takes as long as the parsing of it.
+        """
+        data, filled, line, is_last = bytearray(2 * size), 0, 0, False
+        while not is_last:
+            more = max(size, filled)  # so that a row of many blocks is not searched with each of them
+            if len(data) < filled + more:
+                data = data[:filled] + bytearray(more)
+            count = stream.fill(memoryview(data)[filled : filled + more])
+            filled, is_last, start = filled + count, count < more, 0
+            if line == 0:
+                body = self._body(bytes(data[: min(filled, _HEAD)]), skip_rows, header)
+                if body is None:  # the header may be all that there is, in a line without an end
+                    body = self._body(bytes(data[:filled]) + b"\n" * is_last, skip_rows, header)
+                start = filled if body is None else min(body, filled)
+                line = 0 if body is None else 1 + line_ends(data, 0, start)
+            end = 0
+            if line:
+                end = filled if is_last else self.end(data, start, filled)
+            if end > start:
+                block = memoryview(data)[start:end]
+                yield TextBlock(
+                    block, line, lines := line_ends(data, start, end), is_last, self._is_special(data, start, end)
+                )
+                line, start = line + lines, end
+            elif filled > LONGEST:
                 raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
-            parts, size, wanted = [data], len(data), 0 if end else 2 * len(data)
-        data = b"".join(parts)
-        if line == 0:
-            # The header is all that there is, and its line may have no end.
-            start = self._body(data + b"\n", skip_rows, header)
-            line, data = 1 + line_ends(data[:start]), data[start:] if start is not None else b""
-        if data:
-            yield TextBlock(data, line, line_ends(data), is_last=True)
+            if line:
+                rest = data[start:filled]
+                data[: len(rest)] = rest
+                filled = len(rest)
 
     def _body(self, data: bytes, skip_rows: int, header: bool) -> int | None:
         """The place after the skipped lines and the header; None if the data end before."""
@@ -136,80 +169,107 @@ class CsvForm:
             place = end.end()
         return place
 
-    def end(self, data: bytes) -> int:
-        """The place after the last whole row of data that begin with a row; 0 if there is none."""
-        if not self.newlines_in_values or not self._is_special(data):
-            # After an \r at the end there may come the \n that belongs to it.
-            return max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
-        quotes = self._quotes(data)
+    def end(self, data: bytes | bytearray, start: int, stop: int) -> int:
+        """The place after the last whole row of those that begin at a place; 0 if there is none."""
+        last = stop - 1  # after an \r there may come the \n that belongs to it
+        if not self.newlines_in_values or not self._is_special(data, start, stop):
+            return max(data.rfind(b"\n", start, stop), data.rfind(b"\r", start, last)) + 1
+        quotes = self._quotes(data, start, stop)
         if quotes is None:
-            rows, endless = self._rows(data)
+            rows, endless = self._places(data, start, stop)
             if endless:  # its quote may be closed by what comes next
                 rows = [row for row in rows if row < endless[0]]
-            ends = (_END.match(data, end) for _, end in reversed(rows))
-            return next((end.end() for end in ends if end and not (end[0] == b"\r" and end.end() == len(data))), 0)
-        end = len(data)
-        while (end := max(data.rfind(b"\n", 0, end), data.rfind(b"\r", 0, min(end, len(data) - 1)))) >= 0:
+            ends = (_END.match(data, end, stop) for _, end in reversed(rows))
+            return next((end.end() for end in ends if end and not (end[0] == b"\r" and end.end() == stop)), 0)
+        end = stop
+        while (end := max(data.rfind(b"\n", start, end), data.rfind(b"\r", start, min(end, last)))) >= 0:
             if np.searchsorted(quotes, end) % 2 == 0:
                 return end + 1
         return 0
 
     def is_closed(self, data: bytes) -> bool:
         """False if data that begin with a row end within quotes."""
-        if not self._is_special(data):
+        if not self._is_special(data, 0, len(data)):
             return True
-        quotes = self._quotes(data)
-        return not self._rows(data)[1] if quotes is None else len(quotes) % 2 == 0
+        quotes = self._quotes(data, 0, len(data))
+        return not self._places(data, 0, len(data))[1] if quotes is None else len(quotes) % 2 == 0
 
     def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
-        """The rows of data that begin at a line, and those whose quotes are not closed, which end with their line."""
-        if not self._is_special(data):
-            texts = data.splitlines()
-            return [TextRow(number, text) for number, text in enumerate(texts, line) if text], []
+        """The rows of data that begin at a line, and the lines with a quote that is not closed, which are none.
+
+        Without `newlines_in_values` each line is a row.
+        """
+        if not self.newlines_in_values or not self._is_special(data, 0, len(data)):
+            rows = [TextRow(number, text) for number, text in enumerate(data.splitlines(), line) if text]
+            endless = {
+                row for row in rows if self._is_special(row.text, 0, len(row.text)) and not self._is_row(row.text)
+            }
+            return [row for row in rows if row not in endless] if endless else rows, sorted(endless)
         ends = np.array([end.start() for end in _END.finditer(data)], np.int64)
-        whole, endless = (
+        whole, endless_rows = (
             [TextRow(line + int(number), data[start:end]) for number, (start, end) in zip(numbers, places, strict=True)]
-            for places in self._rows(data)
+            for places in self._places(data, 0, len(data))
             for numbers in [np.searchsorted(ends, [start for start, _ in places])]
         )
-        return whole, endless
+        return whole, endless_rows
 
-    def parted(self, row: TextRow) -> tuple[TextRow, bytes]:
-        """A bad row without its lines after the first, and these lines, unless values may have several lines."""
-        end = None if self.newlines_in_values else _END.search(row.text)
-        if end is None:
-            return row, b""
-        return TextRow(row.line, row.text[: end.start()]), row.text[end.end() :]
+    def is_whole(self, block: TextBlock, rows: int) -> bool:
+        """True if so many rows are all of a block, and none of them ends within quotes because the block does."""
+        if not block.has_quotes:
+            return True
+        if self.newlines_in_values:
+            return not block.is_last or self.is_closed(bytes(block.data))
+        # A line that goes on takes the next one with it, so that there are fewer rows, unless it is the last.
+        lines = block.lines + (block.data[-1] not in b"\r\n")
+        if rows != lines and rows != sum(map(bool, bytes(block.data).splitlines())):
+            return False
+        for tail in (block.data[-_HEAD:], block.data):
+            *before, last = bytes(tail).rstrip(b"\r\n").splitlines() or [b""]
+            if before or len(tail) == len(block.data):
+                break
+        return self._is_row(last)
 
-    def _is_special(self, data: bytes) -> bool:
+    def _is_row(self, text: bytes) -> bool:
+        return self._row.fullmatch(text) is not None
+
+    def _is_special(self, data: bytes | bytearray, start: int, stop: int) -> bool:
         """True if a row can be more than a line."""
-        return any(mark is not None and mark in data for mark in (self.quote, self.escape))
+        return any(mark is not None and data.find(mark, start, stop) >= 0 for mark in (self.quote, self.escape))
 
-    def _quotes(self, data: bytes) -> np.ndarray | None:
+    def _quotes(self, data: bytes | bytearray, start: int, stop: int) -> np.ndarray | None:
         """The places of quotes, if every second one begins a value in quotes and the next one ends it."""
-        if self.quote is None or (self.escape is not None and self.escape in data):
+        if self.quote is None or (self.escape is not None and data.find(self.escape, start, stop) >= 0):
             return None
-        letters = np.frombuffer(data, np.uint8)
-        places = np.flatnonzero(letters == ord(self.quote))
+        letters = np.frombuffer(data, np.uint8, stop)
+        places = start + np.flatnonzero(letters[start:] == ord(self.quote))
         opening = places[::2]
-        before = letters[opening[opening > 0] - 1]
-        # After a quote that ends a value, one that begins another is the second of two that stand for one.
-        allowed = [ord(self.delimiter), ord("\r"), ord("\n"), *([ord(self.quote)] if self.double_quote else [])]
-        return places if np.isin(before, allowed).all() else None
+        return places if self._may_open[letters[opening[opening > start] - 1]].all() else None
 
-    def _rows(self, data: bytes) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    @cached_property
+    def _may_open(self) -> np.ndarray:
+        """True for each letter after which a quote opens a value.
+
+        After a quote that ends a value, one that begins another is the second of two that stand for one.
+        """
+        may = np.zeros(256, np.bool_)
+        may[list(self.delimiter + b"\r\n" + (self.quote or b"" if self.double_quote else b""))] = True
+        return may
+
+    def _places(
+        self, data: bytes | bytearray, start: int, stop: int
+    ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """The places of rows, and of lines in which a quote opens that is not closed."""
         rows, endless = list[tuple[int, int]](), list[tuple[int, int]]()
-        place, match = 0, self._row.match
-        while place < len(data):  # a loop over rows, because a row says where the next one begins
+        place, match = start, self._row.match
+        while place < stop:  # a loop over rows, because a row says where the next one begins
             if data[place] in b"\r\n":
                 place += 1
-            elif (row := match(data, place)) is not None:
+            elif (row := match(data, place, stop)) is not None:
                 rows.append((place, row.end()))
                 place = row.end()
             else:
-                end = _END.search(data, place)
-                endless.append((place, len(data) if end is None else end.start()))
+                end = _END.search(data, place, stop)
+                endless.append((place, stop if end is None else end.start()))
                 place = endless[-1][1]
         return rows, endless
 
@@ -228,4 +288,4 @@ class CsvForm:
         return re.compile(value + b"(?:" + mark + value + rb")*+(?=[\r\n]|\Z)", re.DOTALL)
 
 
-__all__ = ["BOM", "LONGEST", "CsvForm", "line_ends", "text_pieces"]
+__all__ = ["BOM", "LONGEST", "CsvForm", "TextStream", "line_ends"]

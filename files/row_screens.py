@@ -47,7 +47,11 @@ def screened_csv(
         odd.append(row.number - 1)
         return "skip"
 
-    table = raw(b"\n".join([*(row.text for row in rows), b""]), skip)
+    data = b"\n".join([*(row.text for row in rows), b""])
+    is_text = _is_utf8(data)
+    if not is_text:  # Arrow shows rows of another length as text
+        data = data.decode("latin-1").encode()
+    table = raw(data, skip)
     bad[odd] = True
     places = np.flatnonzero(~bad)
     if table.num_rows != len(places):
@@ -55,7 +59,7 @@ def screened_csv(
     for field in kinds:
         values = table.column(field.name)
         if pt.is_string(field.type):
-            wrong = _no_text(values)
+            wrong = np.zeros(len(values), np.bool_) if is_text else _no_text(values)
         elif (pattern := _pattern(field.type, point)) is not None:
             wrong = np.asarray(pc.invert(pc.match_substring_regex(values, pattern)).fill_null(False))
         else:
@@ -65,15 +69,19 @@ def screened_csv(
 
 
 def _no_text(values: pa.ChunkedArray) -> np.ndarray:
-    """A mask of bytes that are no UTF-8."""
+    """A mask of bytes that are no UTF-8, each of which is a letter of Latin-1 here."""
     wrong = np.asarray(pc.match_substring_regex(values, r"[^\x00-\x7f]").fill_null(False)).copy()
     for place in np.flatnonzero(wrong):  # a loop over those beyond ASCII, since Arrow checks all or none
-        try:
-            values[int(place)].as_py().decode()
-            wrong[place] = False
-        except UnicodeDecodeError:
-            pass
+        wrong[place] = not _is_utf8(values[int(place)].as_py().decode().encode("latin-1"))
     return wrong
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Whole(str):

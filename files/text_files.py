@@ -6,7 +6,6 @@ import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from itertools import chain
 from typing import Any
 
@@ -22,7 +21,7 @@ from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
-from .csv_text import BOM, LONGEST, CsvForm, line_ends, text_pieces
+from .csv_text import BOM, LONGEST, CsvForm, TextStream, line_ends
 from .row_screens import screened_csv, screened_json
 from .unreadable_rows import ERRORS, REFUSED, BadRows, TextBlock, TextRow, read_rows
 from .validated import validated
@@ -74,6 +73,9 @@ class CsvSource:
         # A row of another length tells no types. It is found again, with its line, when the rows are read.
         parse.invalid_row_handler = self._skip
         data = self._first(HEAD)
+        if self.wanted is not None or not self.bad.are_errors:
+            # A letter that is none is found again too, and Arrow hands on no row that has one.
+            data = data.decode("utf-8", "replace").encode()
         read = pacsv.ReadOptions(
             block_size=len(data) + 1, use_threads=False, skip_rows=self.options.get("skip_rows", 0), **self._naming
         )
@@ -81,15 +83,16 @@ class CsvSource:
 
     def _first(self, size: int) -> bytes:
         """About so many bytes from the beginning, up to the end of a row; more if the first line is longer."""
-        with closing(self._pieces(size)) as pieces:
-            data = next(pieces, b"")
-            if next(pieces, b""):
-                end = CsvForm.of(self.options).end(data)
-                return data[:end] if end or size >= HEADER else self._first(min(8 * size, HEADER))
-        return data
+        data = bytearray(size)
+        with self._text() as stream:
+            count = stream.fill(memoryview(data))
+        if count < size:
+            return bytes(data[:count])
+        end = CsvForm.of(self.options).end(data, 0, size)
+        return bytes(data[:end]) if end or size >= HEADER else self._first(min(8 * size, HEADER))
 
-    def _pieces(self, size: int) -> Iterator[bytes]:
-        return text_pieces(self.system, self.path, size, self.options.get("encoding", "utf8"))
+    def _text(self) -> TextStream:
+        return TextStream(self.system, self.path, self.options.get("encoding", "utf8"))
 
     def _skip(self, row: Any) -> str:
         self._odd = True
@@ -109,8 +112,9 @@ class CsvSource:
     def _tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
         read = CsvRows(self.schema.names, schema, self.options)
         skip_rows, header = self.options.get("skip_rows", 0), self.options.get("header", True)
-        for block in read.form.blocks(self._pieces(BLOCK), skip_rows, header):
-            yield from read_rows(block, read, self.bad)
+        with self._text() as stream:
+            for block in read.form.blocks(stream, BLOCK, skip_rows, header):
+                yield from read_rows(block, read, self.bad)
 
 
 class CsvRows:
@@ -129,10 +133,10 @@ class CsvRows:
             else:
                 self.types[field.name] = pa.string() if pt.is_decimal(kind) or pt.is_timestamp(kind) else kind
 
-    def __call__(self, data: bytes) -> pa.Table:
+    def __call__(self, data: bytes | memoryview) -> pa.Table:
         return _parsed(self._with_points(self._table(data, self.types, self._parse)), self.schema)
 
-    def _table(self, data: bytes, types: Mapping[str, pa.DataType], parse: pacsv.ParseOptions) -> pa.Table:
+    def _table(self, data: bytes | memoryview, types: Mapping[str, pa.DataType], parse: pacsv.ParseOptions) -> pa.Table:
         # Without a column the first one counts the rows.
         included = self.schema.names or self.names[:1]
         table = pacsv.read_csv(
@@ -162,16 +166,10 @@ class CsvRows:
         return CsvRows(self.names, pa.schema([self.schema.field(name) for name in columns]), self.options)
 
     def is_whole(self, block: TextBlock, rows: int) -> bool:
-        if self.form.newlines_in_values:
-            return not block.is_last or self.form.is_closed(block.data)
-        unended = not block.data.endswith((b"\n", b"\r"))
-        return rows == block.lines + unended or self.form.is_closed(block.data)
+        return self.form.is_whole(block, rows)
 
     def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
         return self.form.rows(data, line)
-
-    def parted(self, row: TextRow) -> tuple[TextRow, bytes]:
-        return self.form.parted(row)
 
     def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
         parse, _ = csv_options(self.options)
@@ -272,7 +270,8 @@ class JsonRows:
         fields = (f.with_type(pa.string()) if pt.is_date(f.type) or pt.is_timestamp(f.type) else f for f in schema)
         self.fields = list(fields)
 
-    def __call__(self, data: bytes) -> pa.Table:
+    def __call__(self, data: bytes | memoryview) -> pa.Table:
+        data = bytes(data)
         if far_decimals(data, self.fields):
             raise pa.ArrowInvalid("a decimal has too many digits or too large an exponent")
         parse = pajson.ParseOptions(explicit_schema=pa.schema(self.fields), unexpected_field_behavior="ignore")
@@ -287,9 +286,6 @@ class JsonRows:
     def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
         lines = enumerate(data.removeprefix(BOM if line == 1 else b"").splitlines(), line)
         return [TextRow(number, text) for number, text in lines if text.strip()], []
-
-    def parted(self, row: TextRow) -> tuple[TextRow, bytes]:
-        return row, b""
 
     def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
         return screened_json(rows, self.schema)

@@ -30,7 +30,7 @@ REFUSED = (ValueError, OverflowError)
 NO_TEXT = "\udcff".encode("utf-8", "surrogatepass")
 """Stands for bytes that are no text in the encoding of a file, and is no UTF-8."""
 
-_ENDLESS = "a quote is not closed"
+_ENDLESS = "a quote is not closed (values of several lines need newlines_in_values=True)"
 
 _PLACE = re.compile(r"Row #\d+: | in row \d+")
 """The place of a row in the words of Arrow, which counts from where it was told to begin."""
@@ -46,12 +46,14 @@ class TextRow(NamedTuple):
 class TextBlock(NamedTuple):
     """Some rows of a file as text."""
 
-    data: bytes
+    data: bytes | memoryview
     line: int
     """The number of the line in which it begins."""
     lines: int
     """The number of ends of lines in it."""
     is_last: bool = False
+    has_quotes: bool = False
+    """True if a row can have several lines, or end where no line does."""
 
 
 class BadRow(pa.ArrowInvalid):
@@ -115,20 +117,17 @@ class RowReader(Protocol):
     schema: pa.Schema
     """The columns that it reads."""
 
-    def __call__(self, data: bytes) -> pa.Table:
+    def __call__(self, data: bytes | memoryview) -> pa.Table:
         """The rows; raises one of `REFUSED` if one of them cannot be read."""
 
     def only(self, columns: Sequence[str]) -> RowReader:
         """The reader of some of its columns."""
 
     def is_whole(self, block: TextBlock, rows: int) -> bool:
-        """False if the last of so many rows of a block is not at its end where the block ends."""
+        """False if not every row of a block is one of so many rows that were read from it."""
 
     def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
         """The rows in data that begin at a line, and the lines among them of which the end is missing."""
-
-    def parted(self, row: TextRow) -> tuple[TextRow, bytes]:
-        """The part of a bad row that is certainly bad, and the text after it, which may be rows by itself."""
 
     def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
         """A mask of rows of which it is certain, without trying each, that they cannot be read."""
@@ -143,15 +142,13 @@ def read_rows(block: TextBlock, read: RowReader, bad: BadRows) -> Iterator[pa.Ta
             return
     except REFUSED:
         pass
-    rows, endless = read.rows(block.data, block.line)
+    rows, endless = read.rows(bytes(block.data), block.line)
     if bad.are_errors:
         if endless:
             rows = [row for row in rows if row.line < endless[0].line]
-    elif rows:
-        mask = _needed_part(read, bad.needed).screened(rows)
-        wrong = {place for place in np.flatnonzero(mask).tolist() if not read.parted(rows[place])[1]}
-        bad([rows[place] for place in sorted(wrong)], "")
-        rows = [row for place, row in enumerate(rows) if place not in wrong] if wrong else rows
+    elif rows and (wrong := _needed_part(read, bad.needed).screened(rows)).any():
+        bad([row for row, is_wrong in zip(rows, wrong, strict=True) if is_wrong], "")
+        rows = [row for row, is_wrong in zip(rows, wrong, strict=True) if not is_wrong]
     yield from _good(rows, read, bad)
     bad(endless, _ENDLESS)
 
@@ -164,15 +161,10 @@ def _good(rows: list[TextRow], read: RowReader, bad: BadRows) -> Iterator[pa.Tab
         try:
             yield _table(some, read, bad.needed)
         except REFUSED as error:
-            if len(some) > 1:
+            if len(some) == 1:
+                bad(some, error)
+            else:
                 waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
-                continue
-            first, after = read.parted(some[0])
-            bad([first], error)
-            hidden, endless = read.rows(after, first.line + 1)
-            bad(endless, _ENDLESS)
-            if hidden:
-                waiting.append(hidden)
 
 
 def _table(rows: Sequence[TextRow], read: RowReader, needed: frozenset[str] | None) -> pa.Table:

@@ -188,9 +188,8 @@ class CsvCase:
     share = 0.1
 
     def open_line(self) -> str:
-        """A line with a quote that is not closed: in a text, if no later quote can be taken for its end."""
-        names = ["note"] if self.plain or self.several else ["id", "ts"]
-        name = self.r.choice(names)
+        """A line with a quote that is not closed."""
+        name = self.r.choice(["id", "note", "day"])
         cells = [f"{self.quote}{self.r.choice(['', 'x'])}" if n == name else "" for n in KINDS.names]
         return self.delimiter.join(cells)
 
@@ -298,7 +297,7 @@ def test_rule_67_rows_of_csv(seed: int, tmp_path: Path, monkeypatch: pytest.Monk
     case = CsvCase(seed)
     path = tmp_path / f"a.csv{'.gz' if case.r.random() < 0.3 else ''}"
     path.write_bytes(gzip.compress(case.bytes()) if path.suffix == ".gz" else case.bytes())
-    monkeypatch.setattr(text_files, "BLOCK", case.r.choice([1, 7, 100, 1000, 8 << 20]))
+    monkeypatch.setattr(text_files, "BLOCK", case.r.choice([3, 7, 100, 1000, 8 << 20]))
     columns, needed = columns_of(case.r)
     fmt = FileFormat(
         "csv",

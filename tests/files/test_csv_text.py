@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,27 @@ import pytest
 from seeds import seeds
 
 from uncombine.files import csv_text as module
-from uncombine.files.csv_text import CsvForm, line_ends, text_pieces
+from uncombine.files.csv_text import CsvForm, TextStream, line_ends
+from uncombine.files.unreadable_rows import TextBlock
+
+
+class Pieces(TextStream):
+    """A text that is in no file."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def fill(self, memory: memoryview) -> int:
+        piece, self.data = self.data[: len(memory)], self.data[len(memory) :]
+        memory[: len(piece)] = piece
+        return len(piece)
+
+
+def blocks_of(form: CsvForm, data: bytes, size: int, skip_rows: int, header: bool) -> list[TextBlock]:
+    """The blocks of a text, with memory of their own."""
+    blocks = form.blocks(Pieces(data), size, skip_rows, header)
+    return [block._replace(data=bytes(block.data)) for block in blocks]
+
 
 LETTERS = ["a", "b", ",", ",", '"', '"', "\n", "\n", "\r\n", "\r", "\\", "'", " "]
 
@@ -84,9 +103,7 @@ def test_pieces_of_any_size_give_the_same_rows(seed: int) -> None:
             endless or any(b"\n" in row.text or b"\r" in row.text for row in whole)
         ):
             continue  # a block may end within quotes that no value has
-        size = r.choice([1, 2, 3, 7, 100])
-        pieces = (data[i : i + size] for i in range(0, len(data), size))
-        blocks = list(form.blocks(pieces, skipped, header))
+        blocks = blocks_of(form, data, r.choice([1, 2, 3, 7, 100]), skipped, header)
         assert b"".join(block.data for block in blocks) == data[len(head) :]
         assert [block.is_last for block in blocks[:-1]] == [False] * (len(blocks) - 1)
         found = [form.rows(block.data, block.line) for block in blocks]
@@ -99,13 +116,12 @@ def test_a_long_row_is_not_searched_with_each_piece(monkeypatch: pytest.MonkeyPa
     asked: list[int] = []
     end = CsvForm.end
 
-    def counted(self: CsvForm, data: bytes) -> int:
-        asked.append(len(data))
-        return end(self, data)
+    def counted(self: CsvForm, data: bytes, start: int, stop: int) -> int:
+        asked.append(stop)
+        return end(self, data, start, stop)
 
     monkeypatch.setattr(CsvForm, "end", counted)
-    pieces = (b"x" * 10 for _ in range(1000))
-    blocks = list(CsvForm().blocks(pieces, 0, False))
+    blocks = blocks_of(CsvForm(), b"x" * 10_000, 10, 0, False)
     assert [len(block.data) for block in blocks] == [10_000]
     assert len(asked) < 20
 
@@ -113,7 +129,7 @@ def test_a_long_row_is_not_searched_with_each_piece(monkeypatch: pytest.MonkeyPa
 def test_a_row_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST", 50)
     with pytest.raises(pa.ArrowInvalid, match="it has a line of more than 50 bytes"):
-        list(CsvForm().blocks((b"x" * 10 for _ in range(100)), 0, False))
+        blocks_of(CsvForm(), b"x" * 1000, 10, 0, False)
 
 
 @pytest.mark.parametrize("encoding", ["utf8", "latin-1", "utf-16", "utf-16-le", "shift_jis", "cp1252"])
@@ -122,7 +138,11 @@ def test_a_text_is_decoded_and_bytes_that_are_none_stay_marked(encoding: str, tm
     path.write_bytes("a,b\r\nc,d\n".encode(encoding))
 
     def read(size: int) -> bytes:
-        return b"".join(text_pieces(pafs.LocalFileSystem(), str(path), size, encoding))
+        out, memory = b"", bytearray(size)
+        with TextStream(pafs.LocalFileSystem(), str(path), encoding) as stream:
+            while (count := stream.fill(memoryview(memory))) == size:
+                out += memory
+        return out + memory[:count]
 
     assert {read(size) for size in (1, 3, 100)} == {b"a,b\r\nc,d\n"}
     if encoding in ("shift_jis", "cp1252"):
@@ -134,10 +154,6 @@ def test_a_text_is_decoded_and_bytes_that_are_none_stay_marked(encoding: str, tm
 
 
 def test_fewer_lines_than_are_skipped_are_no_rows() -> None:
-    def pieces() -> Iterator[bytes]:
-        yield b"one\n"
-
-    assert list(CsvForm().blocks(pieces(), 5, True)) == []
-    assert list(CsvForm().blocks(pieces(), 0, True)) == []
-    assert list(CsvForm().blocks(iter([b"one"]), 0, True)) == []
-    assert [block.data for block in CsvForm().blocks(pieces(), 0, False)] == [b"one\n"]
+    for data, skip_rows, header in [(b"one\n", 5, True), (b"one\n", 0, True), (b"one", 0, True), (b"", 0, False)]:
+        assert blocks_of(CsvForm(), data, 3, skip_rows, header) == []
+    assert [block.data for block in blocks_of(CsvForm(), b"one\n", 3, 0, False)] == [b"one\n"]

@@ -32,9 +32,6 @@ class Numbers:
     def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
         return [TextRow(number, text) for number, text in enumerate(data.splitlines(), line)], []
 
-    def parted(self, row: TextRow) -> tuple[TextRow, bytes]:
-        return row, b""
-
     def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
         return np.zeros(len(rows), np.bool_)
 
