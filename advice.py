@@ -66,7 +66,7 @@ OF_TEXTS: Mapping[str, str] = {
     **_each("extract extract_groups", "write x.call('extract_regex', options={'pattern': '(?P<a>.)'}).field('a')"),
     **_each("find index", "write x.call('find_substring', options={'pattern': 'a'})"),
     **_each("count count_matches", "write x.call('count_substring', options={'pattern': 'a'})"),
-    **_each("to_datetime strptime", "write x.call('strptime', options={'format': '%d.%m.%Y', 'unit': 'us'})"),
+    **_each("to_datetime strptime", "write x.cast_time('%d.%m.%Y')"),
     **_each("reverse title capitalize", "write x.call('utf8_{}')"),
 }
 
