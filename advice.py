@@ -13,88 +13,49 @@ from typing import TYPE_CHECKING, Any
 from .errors import NoSuchStep, UnknownName
 
 
-def _each(names: str, advice: str) -> dict[str, str]:
+def each(names: str, advice: str) -> dict[str, str]:
     """The same advice for each name, with the name in place of {}."""
     return {name: advice.replace("{}", name) for name in names.split()}
 
 
 OF_EXPRESSIONS: Mapping[str, str] = {
-    **_each("isnull isNull isna is_na", "write x.is_null()"),
-    **_each("notnull notna isNotNull is_not_null is_valid", "write ~x.is_null()"),
-    **_each("isnan isNaN", "write x.is_nan()"),
-    **_each("fillna nvl ifnull coalesce", "write x.fill_null(0), or uc.coalesce(x, y)"),
-    **_each("astype try_cast", "write x.cast('int64')"),
-    **_each("is_in isIn", "write x.isin([...])"),
-    **_each("getField get_field getItem get", "write x.field('name')"),
-    **_each("otherwise when", "write uc.when(condition, then, otherwise)"),
-    **_each("alias name rename label", "write the name before it, as in with_columns(name=...)"),
+    **each("isnull isNull isna is_na", "write x.is_null()"),
+    **each("notnull notna isNotNull is_not_null is_valid", "write ~x.is_null()"),
+    **each("isnan isNaN", "write x.is_nan()"),
+    **each("fillna nvl ifnull coalesce", "write x.fill_null(0), or uc.coalesce(x, y)"),
+    **each("astype try_cast", "write x.cast('int64')"),
+    **each("to_datetime to_timestamp strptime from_unixtime", "write x.cast_time('%d.%m.%Y'), or x.cast_time('s')"),
+    **each("is_in isIn", "write x.isin([...])"),
+    **each("getField get_field getItem get", "write x.field('name')"),
+    **each("otherwise when", "write uc.when(condition, then, otherwise)"),
+    **each("alias name rename label", "write the name before it, as in with_columns(name=...)"),
     "between": "write (x >= low) & (x <= high)",
     "eqNullSafe": "write (x == y) | (x.is_null() & y.is_null())",
-    **_each("lower to_lowercase", "write x.str.to_lowercase()"),
-    **_each("upper to_uppercase", "write x.str.to_uppercase()"),
-    **_each("strip trim strip_chars", "write x.str.strip_chars()"),
-    **_each("contains like ilike rlike match", "write x.str.contains('a.c')"),
-    **_each("startswith startsWith starts_with", "write x.str.starts_with('a')"),
-    **_each("endswith endsWith ends_with", "write x.str.ends_with('a')"),
-    **_each("replace replace_all regexp_replace", "write x.str.replace_all('a', 'b', literal=True)"),
-    **_each("split split_part", "write x.str.split_part(',', 0)"),
-    **_each("substr substring slice", "write x.str.slice(0, 3)"),
-    **_each("length len len_chars", "write x.str.len_chars()"),
-    **_each("concat cat", "write uc.concat(x, y)"),
-    **_each("year quarter month week day weekday hour minute second date total_seconds", "write x.dt.{}()"),
-    **_each("date_trunc truncate trunc", "write x.dt.truncate('1 hour')"),
-    **_each("round floor ceil sqrt exp sign sin cos tan", "write x.call('{}')"),
+    **each("lower to_lowercase", "write x.str.to_lowercase()"),
+    **each("upper to_uppercase", "write x.str.to_uppercase()"),
+    **each("strip trim strip_chars", "write x.str.strip_chars()"),
+    **each("contains like ilike rlike match", "write x.str.contains('a.c')"),
+    **each("startswith startsWith starts_with", "write x.str.starts_with('a')"),
+    **each("endswith endsWith ends_with", "write x.str.ends_with('a')"),
+    **each("replace replace_all regexp_replace", "write x.str.replace_all('a', 'b', literal=True)"),
+    **each("split split_part", "write x.str.split_part(',', 0)"),
+    **each("substr substring slice", "write x.str.slice(0, 3)"),
+    **each("length len len_chars", "write x.str.len_chars()"),
+    **each("concat cat", "write uc.concat(x, y)"),
+    **each("year quarter month week day weekday hour minute second date total_seconds", "write x.dt.{}()"),
+    **each("date_trunc truncate trunc", "write x.dt.truncate('1 hour')"),
+    **each("round floor ceil sqrt exp sign sin cos tan", "write x.call('{}')"),
     "log": "write x.call('ln')",
-    **_each("clip", "write uc.when(x > high, high, x)"),
-    **_each("map apply map_elements", "write a function of an Arrow table, such as lambda rows: pc.ln(rows['x'])"),
-}
-
-OF_TEXTS: Mapping[str, str] = {
-    **_each("lower casefold", "write x.str.to_lowercase()"),
-    **_each("upper", "write x.str.to_uppercase()"),
-    **_each("strip trim", "write x.str.strip_chars()"),
-    **_each("lstrip ltrim", "write x.str.strip_chars_start()"),
-    **_each("rstrip rtrim", "write x.str.strip_chars_end()"),
-    **_each("match fullmatch like rlike", "write x.str.contains('^a.c$')"),
-    **_each("startswith startsWith", "write x.str.starts_with('a')"),
-    **_each("endswith endsWith", "write x.str.ends_with('a')"),
-    **_each("replace_many sub regexp_replace", "write x.str.replace_all('a', 'b')"),
-    **_each("split split_exact partition get", "write x.str.split_part(',', 0)"),
-    **_each("substr substring head tail", "write x.str.slice(0, 3), or x.str.slice(-3)"),
-    **_each("len length size n_chars lengths", "write x.str.len_chars()"),
-    **_each("cat concat join", "write uc.concat(x, y)"),
-    **_each("extract extract_groups", "write x.call('extract_regex', options={'pattern': '(?P<a>.)'}).field('a')"),
-    **_each("find index", "write x.call('find_substring', options={'pattern': 'a'})"),
-    **_each("count count_matches", "write x.call('count_substring', options={'pattern': 'a'})"),
-    **_each("to_datetime strptime", "write x.call('strptime', options={'format': '%d.%m.%Y', 'unit': 'us'})"),
-    **_each("reverse title capitalize", "write x.call('utf8_{}')"),
-}
-
-OF_TIMES: Mapping[str, str] = {
-    **_each("dayofweek day_of_week isoweekday", "write x.dt.weekday(), which is 1 for Monday"),
-    **_each("dayofyear day_of_year", "write x.dt.ordinal_day()"),
-    **_each("dayofmonth day_of_month", "write x.dt.day()"),
-    **_each("weekofyear isocalendar iso_week", "write x.dt.week()"),
-    **_each("iso_year is_leap_year", "write x.call('{}')"),
-    **_each("floor trunc round date_trunc normalize", "write x.dt.truncate('1 hour')"),
-    "millisecond": "write x.dt.microsecond() // 1000",
-    **_each("days", "write x.dt.total_days()"),
-    **_each("seconds", "write x.dt.total_seconds()"),
-    **_each("total_milliseconds total_microseconds microseconds", "write x // timedelta(milliseconds=1)"),
-    **_each("tz_convert astimezone", "write x.dt.convert_time_zone('Europe/Berlin')"),
-    **_each("tz_localize replace_time_zone", "write x.call('assume_timezone', options={'timezone': 'Europe/Berlin'})"),
-    **_each("strftime to_string", "write x.call('strftime', options={'format': '%Y-%m-%d'})"),
-    **_each("offset_by", "write x + timedelta(days=1)"),
-    **_each("timestamp epoch", "write x.cast('int64')"),
-    **_each("time", "write x.cast(pa.time64('us'))"),
+    **each("clip", "write uc.when(x > high, high, x)"),
+    **each("map apply map_elements", "write a function of an Arrow table, such as lambda rows: pc.ln(rows['x'])"),
 }
 
 OF_COMBINERS: Mapping[str, str] = {
-    **_each("filter filter_ when", "write .where(uc.col('x') > 0)"),
-    **_each("alias name as_ label rename", "write the name before it, as in total=uc.Sum('x')"),
-    **_each("over partitionBy partition_by", "write the keys as by=, and the time as flow.window(...)"),
-    **_each("distinct unique", "write uc.CountDistinct('x') or uc.CollectSet('x')"),
-    **_each("round cast fillna coalesce apply", "write .map(function), which gets the results as an Arrow array"),
+    **each("filter filter_ when", "write .where(uc.col('x') > 0)"),
+    **each("alias name as_ label rename", "write the name before it, as in total=uc.Sum('x')"),
+    **each("over partitionBy partition_by", "write the keys as by=, and the time as flow.window(...)"),
+    **each("distinct unique", "write uc.CountDistinct('x') or uc.CollectSet('x')"),
+    **each("round cast fillna coalesce apply", "write .map(function), which gets the results as an Arrow array"),
 }
 
 OF_RESULTS: Mapping[str, str] = {
@@ -107,8 +68,8 @@ OF_RESULTS: Mapping[str, str] = {
 """Advice for names of DataFrames that an Arrow table does not have."""
 
 _STEPS = {
-    **_each("groupBy groupby group_by", "write flow.combine(by=...), or flow.window(...).combine(by=...)"),
-    **_each(
+    **each("groupBy groupby group_by", "write flow.combine(by=...), or flow.window(...).combine(by=...)"),
+    **each(
         "aggregate reduce sum mean avg min max reduceByKey combine_per_key",
         "write flow.combine(total=uc.Sum('x')), or flow.window(...).combine(total=uc.Sum('x'))",
     ),
@@ -124,10 +85,10 @@ _STEPS = {
 }
 
 _RESULTS = {
-    **_each("withColumn withColumns", "write flow.with_columns(name=...)"),
+    **each("withColumn withColumns", "write flow.with_columns(name=...)"),
     "count": "write flow.combine(n=uc.Count())",
-    **_each("first take limit", "write flow.head(n), or flow.df.limit(n) on Spark"),
-    **_each("toPandas to_df", "write flow.to_pandas(), or flow.df.toPandas() on Spark"),
+    **each("first take limit", "write flow.head(n), or flow.df.limit(n) on Spark"),
+    **each("toPandas to_df", "write flow.to_pandas(), or flow.df.toPandas() on Spark"),
     "toArrow": "write flow.to_arrow(), or flow.df.toArrow() on Spark",
     "to_list": "write flow.collect()",
     "to_dicts": "write flow.collect()",
@@ -150,8 +111,8 @@ _RESULTS = {
     ),
     **dict.fromkeys(("dropna", "isna", "isnull"), "write flow.where(~uc.col('x').is_null())"),
     **dict.fromkeys(("fillna", "na"), "write flow.with_columns(x=uc.col('x').fill_null(0))"),
-    **_each("withColumnRenamed withColumnsRenamed alias rename_columns", "write flow.rename({'old': 'new'})"),
-    **_each("apply map_partitions map_batches", "write flow.map(function)"),
+    **each("withColumnRenamed withColumnsRenamed alias rename_columns", "write flow.rename({'old': 'new'})"),
+    **each("apply map_partitions map_batches", "write flow.map(function)"),
     "transform": "write flow.pipe(function)",
     "explode": "write flow.flat_map(function)",
     **dict.fromkeys(("cache", "persist"), "write flow.df.cache()"),
@@ -253,7 +214,7 @@ _OTHER = {
     "to_table": "write flow.to_table(target)",
     "OrFinally": "write trigger.or_finally(...)",
     "Rolling": "write uc.Sliding('10 minutes', '1 minute'), for windows that overlap",
-    **_each(
+    **each(
         "accumulate merge_accumulated uncombine_accumulated extract_accumulated add_udf merge_udf uncombine_udf "
         "extract_udf as_arrow_udf as_pandas_udf register pandas_udf arrow_udf",
         "write uc.Accumulator(combiner), which has add, merge, uncombine, extract, udf and register",
@@ -421,10 +382,9 @@ __all__ = [
     "OF_COMBINERS",
     "OF_EXPRESSIONS",
     "OF_RESULTS",
-    "OF_TEXTS",
-    "OF_TIMES",
     "Adviser",
     "combiner_for",
+    "each",
     "no_such_method",
     "no_such_name",
     "no_such_step",

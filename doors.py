@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
 from .changelogs.flows import UnreadSource, flow_over
+from .combiners.expressions.expr import Expr
 from .errors import InvalidArgument, TypeMismatch, nearest
 from .files.files import OF_FILES
+from .flows.event_time import event_time_of
 from .flows.flow import Flow
 from .flows.settings import Settings
 from .flows.tuning import Tuning
 from .local.opening import opened as opened_here
+from .panes.grouping.grouping import EVENT_TIME
 from .panes.watermarks.watermark_strategies import WatermarkStrategy
 from .windows import Span
 
@@ -30,7 +33,8 @@ def flow(
     *,
     spark: SparkSession | None = None,
     streaming: bool = False,
-    time: str = "ts",
+    time: str | Expr = "ts",
+    time_format: str | None = None,
     watermark: WatermarkStrategy | Span | str | None = None,
     diff: str | None = None,
     changelog: Changelog | None = None,
@@ -59,7 +63,11 @@ def flow(
     streaming
         For files on Spark: True also reads files that appear later, each once, as Spark's file source tracks them.
     time
-        The event time column.
+        The event time column; or an expression that computes the event times, such as `uc.col("ms").cast_time("ms")`.
+        Its values are in the column `event_time`, beside the others. A row without a time there is a bad row.
+    time_format
+        The format of the texts in the column `time`, such as "%d.%m.%Y %H:%M", or the unit of its numbers since 1970:
+        "s", "ms", "us" or "ns". `time="day", time_format="%d.%m.%Y"` is `time=uc.col("day").cast_time("%d.%m.%Y")`.
     watermark
         The strategy that makes watermark reports from rows: `BoundedLag`, `PerSource`, `Punctuated`, `Monotonic`,
         `IngressTime`, `ProcessingTime`, `EachBatch`, your own `WatermarkStrategy`, or a length of time, which means
@@ -114,9 +122,9 @@ def flow(
         raise TypeMismatch("uc.flow() was given an open file: write uc.flow(path)")
     if isinstance(rows, Iterator) and not hasattr(rows, "__arrow_c_stream__"):  # of rows, tables, paths or entries
         rows = list(rows)
-    tuned = tuning or Tuning()
+    tuned, event_time = tuning or Tuning(), event_time_of(time, time_format)
     settings = Settings(
-        time=time,
+        time=time if event_time is None else EVENT_TIME,  # type: ignore[arg-type]
         watermark=watermark,
         diff=diff,
         processing_time=processing_time,
@@ -124,11 +132,15 @@ def flow(
         shards=tuned.shards,
         name=name,
         max_future=max_future,
+        event_time=event_time,
     )
     return flow_over(_opened(rows, spark, settings, streaming, tuned), settings, changelog)
 
 
-_OPTIONS = ("spark", "streaming", "time", "watermark", "diff", "changelog", "processing_time", "max_future", "name")
+_OPTIONS = (
+    "spark", "streaming", "time", "time_format", "watermark", "diff", "changelog", "processing_time", "max_future",
+    "name",
+)  # fmt: skip
 
 
 def _check_others(names: Iterable[str]) -> None:

@@ -16,6 +16,7 @@ from ..advice import DIFF, NAME_WEIGHTS, uncounted
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import Reading
 from ..flows.engine import Source
+from ..flows.event_time import EventTime
 from ..flows.flow import Flow
 from ..flows.settings import Settings, check_settings
 from ..panes.selection import Select
@@ -40,8 +41,8 @@ class UnreadSource:
 
     schema: pa.Schema
     """The columns of its rows, or of its messages."""
-    make: Callable[[Reading | None], Source[Flow]]
-    """Makes the source for a reading of its messages; None for plain rows."""
+    make: Callable[[Reading | None, EventTime | None], Source[Flow]]
+    """Makes the source for a reading of its messages, None for plain rows, and for event times that are computed."""
     strict: bool
     """True if a message that cannot be read raises; otherwise it is a bad row."""
 
@@ -59,9 +60,11 @@ def flow_over(source: UnreadSource, settings: Settings, changelog: Changelog | N
     """A flow over the rows, or over the messages, of a source."""
     if changelog is None:
         warn_of_changes(source.schema.names, settings)
-        return flow_of(source.make(None), settings)
+        if settings.event_time is not None:
+            settings = replace(settings, event_time=settings.event_time.over(source.schema))
+        return flow_of(source.make(None, settings.event_time), settings)
     reading = reading_of(changelog, source.schema, settings, source.strict)
-    return changed_flow(source.make(reading), settings, reading)
+    return changed_flow(source.make(reading, None), settings, reading)
 
 
 def reading_of(changelog: Any, columns: pa.Schema, settings: Settings, strict: bool) -> Reading:
@@ -79,6 +82,8 @@ def reading_of(changelog: Any, columns: pa.Schema, settings: Settings, strict: b
     reading: Reading = changelog.reading(columns)
     reading = reading.weighted("diff" if settings.diff is None else settings.diff, strict)
     reading = replace(reading, meaning=changelog.meaning)
+    if settings.event_time is not None:
+        reading = reading.timed(settings.event_time)
     reading(columns.empty_table())  # columns of other types raise now, and not at the first row
     return reading
 

@@ -193,7 +193,7 @@ def _rows(arguments: argparse.Namespace) -> pa.Table:
     if not files:
         raise InvalidArgument(f"there is no file {arguments.file!r}")
     described = describe(paths, None if any(map(format_of, files)) else "parquet", files=files)
-    table = LocalFiles(paths=paths, listed=files, format=described, schema=described.schema, streaming=False).whole
+    table = LocalFiles(paths=paths, listed=files, format=described, schema=described.schema, streaming=False).whole()
     times = [arguments.time, *filter(None, [arguments.processing_time])]
     for name in times:
         require_column(name, table.column_names, "--time" if name == arguments.time else "--processing-time")

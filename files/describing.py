@@ -12,12 +12,13 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, UnreadableFile
 from .conform import standard_schema
 from .data_paths import DataPath, data_paths, missing, root_of
-from .file_format import FAULTS, SKIP, FileFormat, shortened, unreadable
+from .file_format import FAULTS, SKIP, FileFormat, unreadable
 from .formats import format_name, format_of, open_source, require_format_options
 from .links import require_inside
 from .listing import list_files
 from .partitions import folder_values, infer_types
 from .paths import absolute, locate
+from .unreadable_rows import ERRORS, BadRows, shortened
 
 
 def describe(
@@ -29,6 +30,7 @@ def describe(
     columns: Sequence[str] | None = None,
     filter: Expr | None = None,
     on_bad_file: str = "error",
+    on_bad_row: str = "error",
     on_missing_column: str = "error",
     options: Mapping[str, Any] | None = None,
     files: Sequence[str] | None = None,
@@ -54,6 +56,8 @@ def describe(
         "skip" ignores files that are damaged or missing, or do not fit the schema. A split that cannot be read to its
         end then gives no rows at all. For that, up to `reading.SPLIT_BYTES` bytes of its rows are held in memory, and
         a larger split is read twice.
+    on_bad_row
+        "leave_out" reads the other rows of a CSV or JSON file with a row that cannot be read.
     on_missing_column
         "null" reads a column that a file lacks as nulls. JSON lines are always read so.
     options
@@ -83,6 +87,7 @@ def describe(
         "columns": None if columns is None else tuple(columns),
         "filter": filter,
         "on_bad_file": on_bad_file,
+        "on_bad_row": on_bad_row,
         "on_missing_column": on_missing_column,
         "options": dict(options or {}),
         "paths": places,
@@ -103,12 +108,17 @@ def describe(
         raise UnreadableFile(f"there is no file or folder {lost[0].text}: check the path, {SKIP}", lost[0].text)
     if schema is None:
         require_format_options(chosen, rest["options"])
-        file_schema = _first_schema(files, chosen, rest["options"], on_bad_file, places)
+        bad = BadRows(leave_out=_ignore) if on_bad_row == "leave_out" else ERRORS
+        file_schema = _first_schema(files, chosen, rest["options"], on_bad_file, places, bad)
         folders = infer_types(folder_values(path, root) for path in files)
         named = [f.with_type(folders[f.name]) if f.name in folders else f for f in file_schema]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in file_schema.names]
         schema = pa.schema(named + more)
     return FileFormat(format=chosen, schema=schema, base=root, **rest)
+
+
+def _ignore(rows: pa.Table) -> None:
+    """Take rows that tell no types."""
 
 
 def _of_one_format(files: list[str], texts: str) -> tuple[list[str], str]:
@@ -133,14 +143,19 @@ def _require_commas(path: str, schema: pa.Schema) -> None:
 
 
 def _first_schema(
-    files: list[str], format: str, options: Mapping[str, Any], on_bad_file: str, places: Sequence[DataPath]
+    files: list[str],
+    format: str,
+    options: Mapping[str, Any],
+    on_bad_file: str,
+    places: Sequence[DataPath],
+    bad: BadRows,
 ) -> pa.Schema:
     """The schema of the first file that can be read."""
     for path in files:
         try:
             require_inside(path, places)
             system, inside = locate(path)
-            schema = standard_schema(open_source(format, system, inside, options, None).schema)
+            schema = standard_schema(open_source(format, system, inside, options, None, bad).schema)
             if format == "csv" and "delimiter" not in options:
                 _require_commas(path, schema)
             return schema

@@ -16,8 +16,9 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
 from .conform import standard_schema
 from .data_paths import DataPath
-from .formats import format_name, require_format_options
+from .formats import BY_LINE, format_name, require_format_options
 from .paths import parts_of
+from .unreadable_rows import BadRow, shortened
 
 FAULTS = (Exception,)
 """The errors of readers for a damaged file: any kind, from Arrow's own errors to a KeyError."""
@@ -29,8 +30,8 @@ OWN_FAULT = 1 << 30
 SKIP = "or read past such files with on_bad_file='skip'"
 """The advice that ends the error of a file that cannot be read."""
 
-LONGEST_TEXT = 40
-"""The most characters of a value of a file that an error shows."""
+LEAVE_OUT = "leave such rows out with on_bad_row='leave_out', "
+"""The advice in the error of a file with a row that cannot be read."""
 
 _ROW = re.compile(r"(CSV parse error: .*?Expected \d+ columns, got \d+): .*")
 """The words of Arrow for a line of a CSV file with too many or too few values, which end with the line."""
@@ -57,6 +58,7 @@ class FileFormat:
     columns: tuple[str, ...] | None = None
     filter: Expr | None = None
     on_bad_file: str = "error"
+    on_bad_row: str = "error"
     options: Mapping[str, Any] = field(default_factory=dict)
     on_missing_column: str = "error"
     coded: frozenset[str] = frozenset()
@@ -65,6 +67,8 @@ class FileFormat:
     """True: a Parquet file of which Spark would make other values is an error."""
     paths: tuple[DataPath, ...] = ()
     """The paths that the user named. A link below one of them that leads out of it is not followed."""
+    needed: frozenset[str] | None = None
+    """The columns without which a row that is left out is bad, beside those of the filter; None means all columns."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_name(self.format))
@@ -73,6 +77,7 @@ class FileFormat:
         require_format_options(self.format, self.options)
         for name, value, choices in (
             ("on_bad_file", self.on_bad_file, ("error", "skip")),
+            ("on_bad_row", self.on_bad_row, ("error", "leave_out")),
             ("on_missing_column", self.on_missing_column, ("error", "null")),
         ):
             if value not in choices:
@@ -98,6 +103,11 @@ class FileFormat:
         """The schema of the tables that are read."""
         return self.schema if self.columns is None else pa.schema([self.schema.field(name) for name in self.columns])
 
+    @property
+    def leaves_rows_out(self) -> bool:
+        """True if rows that cannot be read are left out. Only formats of text have such rows."""
+        return self.on_bad_row == "leave_out" and self.format in BY_LINE
+
 
 @dataclass(frozen=True)
 class Split:
@@ -114,7 +124,7 @@ def unreadable(path: str, error: Exception) -> UnreadableFile:
         return error
     if isinstance(error, UncombineError | pa.ArrowCancelled) or lacks_memory(error):
         raise error
-    remedy = f"write it again, {SKIP}"
+    remedy = f"write it again, {LEAVE_OUT if isinstance(error, BadRow) else ''}{SKIP}"
     if isinstance(error, FileNotFoundError) and os.path.islink(parts_of(path)[1]):
         return UnreadableFile(f"{path} is a link to a file that does not exist: restore it, {SKIP}", path)
     if isinstance(error, FileNotFoundError):
@@ -125,15 +135,6 @@ def unreadable(path: str, error: Exception) -> UnreadableFile:
     if not isinstance(error, OSError | pa.ArrowException):
         reason = f"{type(error).__name__}: {reason}"
     return UnreadableFile(f"{path} cannot be read: {reason}: {remedy}", path)
-
-
-def shortened(text: str) -> str:
-    """The first characters of a text from a file, for an error.
-
-    >>> shortened("k" * 99)
-    'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...'
-    """
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
 def _without_row(reason: str) -> str:

@@ -8,6 +8,7 @@ Guarded by tests/files/test_files_value.py, tests/local/test_local_files.py and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
@@ -18,7 +19,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from .data_paths import DataPath, data_paths
 from .describing import describe
 from .file_format import FileFormat
-from .formats import check_option_names
+from .formats import BY_LINE, check_option_names
 
 Path: TypeAlias = str | PathLike[str]
 
@@ -26,9 +27,15 @@ Path: TypeAlias = str | PathLike[str]
 Order: TypeAlias = Literal["time", "name", "modified"]
 """The order in which a stream takes files: by their least event times, by their paths, or by their last changes."""
 
-_ARGUMENTS = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch", "order", "start")
+_ARGUMENTS = (
+    "format", "schema", "filter", "on_bad_file", "on_bad_row", "on_missing_column", "max_files_per_batch", "order",
+    "start",
+)  # fmt: skip
 
-_OF_FLOWS = ("spark", "streaming", "time", "watermark", "diff", "changelog", "processing_time", "max_future", "name")
+_OF_FLOWS = (
+    "spark", "streaming", "time", "time_format", "watermark", "diff", "changelog", "processing_time", "max_future",
+    "name",
+)  # fmt: skip
 _ELSEWHERE = {name: f"give {name}= to uc.flow()" for name in (*_OF_FLOWS, "tuning")}
 
 
@@ -73,6 +80,10 @@ class Files:
     on_bad_file
         The treatment of a file that cannot be read: "error", or "skip", which leaves out the part of it that one task
         or thread reads, with a warning. Only the columns that a flow needs are read where rows are combined.
+    on_bad_row
+        The treatment of a row of a CSV or JSON file that cannot be read: "error", which makes the file one that cannot
+        be read, or "leave_out", which reads the other rows, and shows this one in `left_out` with its file, its line
+        and the beginning of its text. Without it, bounded flows have "error", and streams and replays "leave_out".
     on_missing_column
         The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
     max_files_per_batch
@@ -107,6 +118,7 @@ class Files:
         schema: pa.Schema | None = None,
         filter: Expr | None = None,
         on_bad_file: Literal["error", "skip"] = "error",
+        on_bad_row: Literal["error", "leave_out"] | None = None,
         on_missing_column: Literal["error", "null"] = "error",
         max_files_per_batch: int | None = None,
         order: Order | None = None,
@@ -120,7 +132,7 @@ class Files:
         several = [path] if isinstance(path, str | PathLike) else list(path)
         self.path: list[str] = [fspath(one) for one in several]
         self.format, self.schema, self.filter = format, schema, filter
-        self.on_bad_file, self.on_missing_column = on_bad_file, on_missing_column
+        self.on_bad_file, self.on_bad_row, self.on_missing_column = on_bad_file, on_bad_row, on_missing_column
         self.max_files_per_batch, self.options = max_files_per_batch, dict(format_options)
         self.order, self.start = order, _checked_start(start, order)
 
@@ -129,18 +141,31 @@ class Files:
         """The paths, each told from a pattern by what is there now."""
         return data_paths(self.path)
 
-    def described(self, paths: Sequence[DataPath], listed: Sequence[str] | None = None) -> FileFormat:
+    def described(
+        self, paths: Sequence[DataPath], listed: Sequence[str] | None = None, streaming: bool = False
+    ) -> FileFormat:
         """The format and the columns of the files at these paths; `listed` are the files, if they are known."""
-        return describe(
+        described = describe(
             paths,
             self.format,
             self.schema,
             filter=self.filter,
             on_bad_file=self.on_bad_file,
+            on_bad_row=self.on_bad_row or ("leave_out" if streaming else "error"),
             on_missing_column=self.on_missing_column,
             options=self.options,
             files=listed,
         )
+        if self.on_bad_row is not None and described.format not in BY_LINE:
+            raise InvalidArgument(
+                f"on_bad_row= is for CSV and JSON, and these are {described.format} files, which are damaged as a "
+                "whole: write on_bad_file="
+            )
+        return described
+
+    def replayed(self, described: FileFormat) -> FileFormat:
+        """The description for a replay, which treats bad rows as a stream does."""
+        return described if self.on_bad_row is not None else replace(described, on_bad_row="leave_out")
 
     def check_bounded(self) -> None:
         """Raise if an option is one of streams."""

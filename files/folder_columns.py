@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from ..errors import UnreadableFile
 from .conform import conform
-from .file_format import FAULTS, FileFormat, shortened
+from .file_format import FAULTS, FileFormat
 from .formats import Source, open_source
 from .partitions import folder_scalar, folder_values
 from .paths import locate
 from .text_files import HEAD, CsvSource, JsonSource
+from .unreadable_rows import ERRORS, BadRows, shortened
 
 COMPARED = 20
 """The most files whose columns are compared with their folders before Spark runs; the tasks compare all of them."""
@@ -72,7 +73,8 @@ def _other_value(fmt: FileFormat, path: str, name: str, folder: pa.Scalar) -> st
     """A value of a column of a file that is not that of its folder; None if there is none, or it cannot be read."""
     try:
         system, inside = locate(path)
-        source = open_source(fmt.format, system, inside, fmt.options, None)
+        bad = BadRows(leave_out=lambda rows: None) if fmt.leaves_rows_out else ERRORS
+        source = open_source(fmt.format, system, inside, fmt.options, None, bad)
         if source.schema.names.count(name) != 1:
             return None
         columns = _columns(source, name)

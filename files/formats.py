@@ -14,9 +14,13 @@ from ..errors import InvalidArgument, nearest, require_options
 from .arrow_files import ArrowSource
 from .parquet_files import ParquetSource
 from .text_files import CsvSource, JsonSource, require_csv_options
+from .unreadable_rows import ERRORS, BadRows
 
 NAMES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow", "ipc": "arrow", "csv": "csv", "json": "json"}
 """The formats by each of their names."""
+
+BY_LINE = frozenset({"csv", "json"})
+"""The formats whose rows are lines of text, each of which can be bad by itself."""
 
 _ENDINGS = {
     "parquet": "parquet", "parq": "parquet", "pq": "parquet",
@@ -82,11 +86,16 @@ Source = ParquetSource | ArrowSource | CsvSource | JsonSource
 
 
 def open_source(
-    format: str, system: pafs.FileSystem, path: str, options: Mapping[str, Any], schema: pa.Schema | None
+    format: str,
+    system: pafs.FileSystem,
+    path: str,
+    options: Mapping[str, Any],
+    schema: pa.Schema | None,
+    bad: BadRows = ERRORS,
 ) -> Source:
-    """Open a file; `schema` has the columns of a CSV or JSON file, None to infer them."""
+    """Open a file; `schema` has the columns of a CSV or JSON file, None to infer them, and `bad` gets its bad rows."""
     if format == "parquet":
         return ParquetSource(system, path)
     if format == "arrow":
         return ArrowSource(system, path)
-    return CsvSource(system, path, options, schema) if format == "csv" else JsonSource(system, path, schema)
+    return CsvSource(system, path, options, schema, bad) if format == "csv" else JsonSource(system, path, schema, bad)

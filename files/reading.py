@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,9 +23,11 @@ from .parquet_as_spark import otherwise
 from .parquet_files import ParquetSource
 from .paths import locate
 from .pushdown import folder_excluded, statistics_condition
+from .text_files import JsonSource
+from .unreadable_rows import ERRORS, BadRows
 from .validated import validated
 
-__all__ = ["FileFormat", "Split", "describe", "folders_of", "read", "splits"]
+__all__ = ["FileFormat", "LeaveOut", "Split", "describe", "folders_of", "ignore", "read", "splits"]
 
 ROWS = 1 << 20
 """The largest number of rows in a table of `read`."""
@@ -37,6 +40,14 @@ SHORT = 128
 
 SPLIT_BYTES = 256 << 20
 """The largest number of bytes of a split that are held until all of it has been read."""
+
+
+LeaveOut: TypeAlias = Callable[[pa.Table], None]
+"""Takes rows that cannot be read, in the columns of `UNREADABLE`."""
+
+
+def ignore(rows: pa.Table) -> None:
+    """Take rows that are left out, for callers that do not ask for them."""
 
 
 def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[Split]:
@@ -73,17 +84,22 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
 
 
 def read(
-    fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None], told: set[str] | None = None
+    fmt: FileFormat,
+    splits: Iterable[Split],
+    bad: Callable[[str, str], None],
+    told: set[str] | None = None,
+    leave_out: LeaveOut = ignore,
 ) -> Iterator[pa.Table]:
     """Read the rows of splits that fulfil the filter, in order, in tables of at most `ROWS` rows and `BYTES` bytes.
 
     `bad(path, reason)` is called for each split that `on_bad_file="skip"` leaves out. `told` has the columns of folders
-    of which a warning says that files have others; no warning says so again.
+    of which a warning says that files have others; no warning says so again. `leave_out` gets the rows that
+    `on_bad_row="leave_out"` leaves out, in the columns of `UNREADABLE`, whatever the filter is.
     """
     told = set() if told is None else told
     tables: list[pa.Table] = []
     rows = size = 0
-    for table in _checked(fmt, splits, bad, told):
+    for table in _checked(fmt, splits, bad, told, leave_out):
         if tables and (rows + table.num_rows > ROWS or size + table.nbytes > BYTES):
             yield _joined(tables, rows)
             tables, rows, size = [], 0, 0
@@ -101,27 +117,30 @@ def _joined(tables: list[pa.Table], rows: int) -> pa.Table:
 
 
 def _checked(
-    fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None], told: set[str]
+    fmt: FileFormat, splits: Iterable[Split], bad: Callable[[str, str], None], told: set[str], leave_out: LeaveOut
 ) -> Iterator[pa.Table]:
     """The tables of the splits; with `on_bad_file="skip"` only of splits that can be read to their end."""
     for split in splits:
         if fmt.on_bad_file == "skip":
+            bad_rows: list[pa.Table] = []
             try:
-                tables = _tables_in_memory(fmt, split, told)
+                tables = _tables_in_memory(fmt, split, told, bad_rows.append)
             except UnreadableFile as error:
                 bad(split.path, str(error).removesuffix(f", {SKIP}"))
                 continue
             if tables is not None:
+                for rows in bad_rows:
+                    leave_out(rows)
                 yield from tables
                 continue
-        yield from _read_split(fmt, split, told)
+        yield from _read_split(fmt, split, told, leave_out)
 
 
-def _tables_in_memory(fmt: FileFormat, split: Split, told: set[str]) -> list[pa.Table] | None:
+def _tables_in_memory(fmt: FileFormat, split: Split, told: set[str], leave_out: LeaveOut) -> list[pa.Table] | None:
     """The tables of a split. None if they take more than `SPLIT_BYTES` bytes: the split is sound, and is read again."""
     tables: list[pa.Table] | None = []
     size = 0
-    for table in _read_split(fmt, split, told):
+    for table in _read_split(fmt, split, told, leave_out):
         size += table.nbytes
         if size > SPLIT_BYTES:
             tables = None
@@ -130,14 +149,15 @@ def _tables_in_memory(fmt: FileFormat, split: Split, told: set[str]) -> list[pa.
     return tables
 
 
-def _read_split(fmt: FileFormat, split: Split, told: set[str]) -> Iterator[pa.Table]:
+def _read_split(fmt: FileFormat, split: Split, told: set[str], leave_out: LeaveOut) -> Iterator[pa.Table]:
     path, output = split.path, fmt.output.names
     folders = folders_of(fmt, path)
     if folder_excluded(fmt.filter, folders):
         return
     needed = list(dict.fromkeys([*output, *(fmt.filter.columns if fmt.filter is not None else ())]))
     wanted = [name for name in needed if name not in folders]
-    source = _open(fmt, path, pa.schema([f for f in fmt.schema if f.name not in folders]) if folders else fmt.schema)
+    own = pa.schema([f for f in fmt.schema if f.name not in folders]) if folders else fmt.schema
+    source = _open(fmt, path, own, leave_out)
     if fmt.as_spark and isinstance(source, ParquetSource) and (reason := otherwise(source, fmt)) is not None:
         raise UnreadableFile(f"{path} {reason}, which Spark itself has to read: give files='never'", path)
     twice = [name for name in needed if name in folders and name not in told]
@@ -147,7 +167,8 @@ def _read_split(fmt: FileFormat, split: Split, told: set[str]) -> Iterator[pa.Ta
     where = statistics_condition(fmt.filter, source.schema, fmt.schema)
     tables = source.tables(present, split.first, split.last, where)
     row = _row_bytes(fmt, needed, folders)
-    while (read := _next(tables, path)) is not None:
+    is_valid = isinstance(source, JsonSource)
+    while (read := _next(tables, path, is_valid)) is not None:
         parts = cut(read, row, ROWS, BYTES)
         del read
         for part in parts:
@@ -158,11 +179,11 @@ def _read_split(fmt: FileFormat, split: Split, told: set[str]) -> Iterator[pa.Ta
                 yield table.select(output)
 
 
-def _next(tables: Iterator[pa.Table], path: str) -> pa.Table | None:
+def _next(tables: Iterator[pa.Table], path: str, is_valid: bool) -> pa.Table | None:
     """The next table of a file, with all values checked, or None."""
     try:
         table = next(tables, None)
-        return None if table is None else validated(table)
+        return table if is_valid or table is None else validated(table)
     except FAULTS as error:
         raise unreadable(path, error) from None
 
@@ -173,11 +194,15 @@ def _row_bytes(fmt: FileFormat, needed: list[str], folders: Mapping[str, pa.Scal
     return named + sum(fixed_bytes(fmt.schema.field(name).type) for name in needed)
 
 
-def _open(fmt: FileFormat, path: str, schema: pa.Schema) -> Source:
+def _open(fmt: FileFormat, path: str, schema: pa.Schema, leave_out: LeaveOut) -> Source:
     require_inside(path, fmt.paths)
+    needed = None
+    if fmt.needed is not None:
+        needed = frozenset({*fmt.needed, *(() if fmt.filter is None else fmt.filter.columns)})
+    bad = BadRows(path, leave_out, needed) if fmt.leaves_rows_out else ERRORS
     try:
         system, inside = locate(path)
-        source = open_source(fmt.format, system, inside, fmt.options, schema)
+        source = open_source(fmt.format, system, inside, fmt.options, schema, bad)
         str(source.schema.names)  # raises if a name is not text
     except FAULTS as error:
         raise unreadable(path, error) from None

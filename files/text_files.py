@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,10 @@ from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
+from .csv_text import BOM, LONGEST, CsvForm, TextStream, line_ends
+from .row_screens import screened_csv, screened_json
+from .unreadable_rows import ERRORS, REFUSED, BadRows, TextBlock, TextRow, read_rows
+from .validated import validated
 
 HEAD = 1 << 20
 """The bytes of a CSV or JSON file from which the types of its columns are inferred."""
@@ -31,73 +35,68 @@ BLOCK = 8 << 20
 PARSED = 128 << 20
 """The largest number of bytes of the parsed rows of one block, without the texts in the file."""
 
-LONGEST = 1 << 30
-"""The bytes of the longest line that can be read, since Arrow counts the bytes of a block in 31 bits."""
-
 DEEPEST = 5000
 """The deepest nesting of a JSON value whose type is inferred; deeper types of Arrow crash the process."""
 
 HEADER = 64 << 20
 """The bytes of the longest first line of a CSV file."""
 
+_NULL = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(null)")
+"""The beginning of lines of JSON of which the first is null."""
+
 
 class CsvSource:
     """An open CSV file."""
 
     def __init__(
-        self, system: pafs.FileSystem, path: str, options: Mapping[str, Any], schema: pa.Schema | None
+        self,
+        system: pafs.FileSystem,
+        path: str,
+        options: Mapping[str, Any],
+        schema: pa.Schema | None,
+        bad: BadRows = ERRORS,
     ) -> None:
-        self.system, self.path, self.options = system, path, options
+        self.system, self.path, self.options, self.bad = system, path, options, bad
         self.wanted = schema
         header = options.get("header", True)
         names = None if header or schema is None else schema.names
         self._naming = {"column_names": names, "autogenerate_column_names": not header and names is None}
-        self._parse, self._convert = csv_options(options)
-        self.schema: pa.Schema = next(self._opened(HEAD, None, {}))[0].schema
+        self._odd = False
+        self.schema: pa.Schema = self._head().schema
+        if self._odd and schema is None and bad.are_errors:
+            for _ in self._tables(pa.schema([])):  # raises for the row, with its line
+                pass
 
-    def _open(self, block: int, columns: list[str] | None, types: Mapping[str, pa.DataType]) -> Any:
-        stream = self.system.open_input_stream(self.path, compression="detect")
-        return pacsv.open_csv(
-            stream,
-            read_options=pacsv.ReadOptions(
-                block_size=block,
-                use_threads=False,
-                skip_rows=self.options.get("skip_rows", 0),
-                encoding=self.options.get("encoding", "utf8"),
-                **self._naming,
-            ),
-            parse_options=self._parse,
-            convert_options=pacsv.ConvertOptions(column_types=types, include_columns=columns, **self._convert),
+    def _head(self) -> pa.Table:
+        """The first rows, in the types that their values have."""
+        parse, convert = csv_options(self.options)
+        # A row of another length tells no types. It is found again, with its line, when the rows are read.
+        parse.invalid_row_handler = self._skip
+        data = self._first(HEAD)
+        if self.wanted is not None or not self.bad.are_errors:
+            # A letter that is none is found again too, and Arrow hands on no row that has one.
+            data = data.decode("utf-8", "replace").encode()
+        read = pacsv.ReadOptions(
+            block_size=len(data) + 1, use_threads=False, skip_rows=self.options.get("skip_rows", 0), **self._naming
         )
+        return pacsv.read_csv(pa.BufferReader(data), read, parse, pacsv.ConvertOptions(**convert))
 
-    def _opened(
-        self, block: int, columns: list[str] | None, types: Mapping[str, pa.DataType]
-    ) -> Iterator[tuple[Any, int]]:
-        """Readers with blocks of increasing size, each with the size of its blocks."""
-        while True:
-            try:
-                yield self._open(block, columns, types), block
-            except pa.ArrowInvalid as error:
-                if not _too_long(error, block):
-                    raise
-            block = min(8 * block, LONGEST)
+    def _first(self, size: int) -> bytes:
+        """About so many bytes from the beginning, up to the end of a row; more if the first line is longer."""
+        data = bytearray(size)
+        with self._text() as stream:
+            count = stream.fill(memoryview(data))
+        if count < size:
+            return bytes(data[:count])
+        end = CsvForm.of(self.options).end(data, 0, size)
+        return bytes(data[:end]) if end or size >= HEADER else self._first(min(8 * size, HEADER))
 
-    def _batches(self, columns: list[str], types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-        """All rows. After a line that is longer than a block, blocks are larger."""
-        done = 0
-        for reader, block in self._opened(BLOCK, columns, types):
-            skip = done
-            try:
-                for batch in reader:
-                    fresh = batch.slice(min(skip, batch.num_rows))
-                    skip -= batch.num_rows - fresh.num_rows
-                    done += fresh.num_rows
-                    yield fresh
-            except pa.ArrowInvalid as error:
-                if not _too_long(error, block):
-                    raise
-            else:
-                return
+    def _text(self) -> TextStream:
+        return TextStream(self.system, self.path, self.options.get("encoding", "utf8"))
+
+    def _skip(self, row: Any) -> str:
+        self._odd = True
+        return "skip"
 
     def parts(self) -> list[float]:
         """One part: the beginning of a line is known only after reading everything before it."""
@@ -108,26 +107,51 @@ class CsvSource:
     ) -> Iterator[pa.Table]:
         """The rows, each column parsed as what the schema says."""
         assert self.wanted is not None
-        as_text = not self.options.get("timestamp_parsers")
-        types = {}
-        for name in columns:
-            kind = self.wanted.field(name).type
-            plain = pt.is_decimal(kind) or (pt.is_timestamp(kind) and as_text)
-            types[name] = pa.string() if plain else kind
-        for name, kind in types.items():
-            if pt.is_timestamp(kind):
-                zoned = any("%z" in parser for parser in self.options["timestamp_parsers"])
-                types[name] = kind if zoned else pa.timestamp("us")
-        for batch in self._batches(columns or self.schema.names[:1], types):
-            table = pa.Table.from_batches([batch]).select(columns)
-            yield _parsed(self._with_points(table), self.wanted)
+        return self._tables(pa.schema([self.wanted.field(name) for name in columns]))
+
+    def _tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        read = CsvRows(self.schema.names, schema, self.options)
+        skip_rows, header = self.options.get("skip_rows", 0), self.options.get("header", True)
+        with self._text() as stream:
+            for block in read.form.blocks(stream, BLOCK, skip_rows, header):
+                yield from read_rows(block, read, self.bad)
+
+
+class CsvRows:
+    """Reads some columns of rows of CSV."""
+
+    def __init__(self, names: list[str], schema: pa.Schema, options: Mapping[str, Any]) -> None:
+        self.names, self.schema, self.options, self.form = names, schema, options, CsvForm.of(options)
+        self._parse, self._convert = csv_options(options)
+        as_text = not options.get("timestamp_parsers")
+        self.types: dict[str, pa.DataType] = {}
+        for field in schema:
+            kind = field.type
+            if pt.is_timestamp(kind) and not as_text:
+                zoned = any("%z" in parser for parser in options["timestamp_parsers"])
+                self.types[field.name] = kind if zoned else pa.timestamp("us")
+            else:
+                self.types[field.name] = pa.string() if pt.is_decimal(kind) or pt.is_timestamp(kind) else kind
+
+    def __call__(self, data: bytes | memoryview) -> pa.Table:
+        return _parsed(self._with_points(self._table(data, self.types, self._parse)), self.schema)
+
+    def _table(self, data: bytes | memoryview, types: Mapping[str, pa.DataType], parse: pacsv.ParseOptions) -> pa.Table:
+        # Without a column the first one counts the rows.
+        included = self.schema.names or self.names[:1]
+        table = pacsv.read_csv(
+            pa.BufferReader(data),
+            read_options=pacsv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.names),
+            parse_options=parse,
+            convert_options=pacsv.ConvertOptions(column_types=types, include_columns=included, **self._convert),
+        )
+        return table.select(self.schema.names)
 
     def _with_points(self, table: pa.Table) -> pa.Table:
         """The texts of decimals as Arrow's cast takes them, which are trimmed and have a point."""
-        assert self.wanted is not None
         point = self.options.get("decimal_point", ".")
         for i, name in enumerate(table.column_names):
-            if pt.is_decimal(self.wanted.field(name).type):
+            if pt.is_decimal(self.schema.field(name).type):
                 texts = pc.ascii_trim(table.column(i), " \t")
                 if point != ".":
                     if pc.any(pc.match_substring(texts, ".")).as_py():
@@ -137,6 +161,26 @@ class CsvSource:
                     texts = pc.replace_substring(texts, point, ".")
                 table = table.set_column(i, name, texts)
         return table
+
+    def only(self, columns: Sequence[str]) -> CsvRows:
+        return CsvRows(self.names, pa.schema([self.schema.field(name) for name in columns]), self.options)
+
+    def is_whole(self, block: TextBlock, rows: int) -> bool:
+        return self.form.is_whole(block, rows)
+
+    def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
+        return self.form.rows(data, line)
+
+    def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
+        parse, _ = csv_options(self.options)
+        types = dict.fromkeys(self.types, pa.binary())
+
+        def raw(data: bytes, skip: Any) -> pa.Table:
+            parse.invalid_row_handler = skip
+            return self._table(data, types, parse)
+
+        told = pa.schema([field for field in self.schema if not pt.is_timestamp(self.types[field.name])])
+        return screened_csv(rows, raw, told, self.options.get("decimal_point", "."))
 
 
 def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
@@ -165,24 +209,16 @@ def require_csv_options(options: Mapping[str, Any]) -> None:
         raise InvalidArgument(f"an option of the file format 'csv' has a value that is not allowed: {error}") from None
 
 
-def _too_long(error: pa.ArrowInvalid, block: int) -> bool:
-    """True if a line of a CSV file is longer than a block, and larger blocks are allowed."""
-    if "straddl" in str(error):
-        return block < LONGEST
-    # Arrow reports a first line that does not end in the block as an empty file.
-    return "Empty CSV file or block" in str(error) and block < HEADER
-
-
 class JsonSource:
     """An open file of JSON lines."""
 
-    def __init__(self, system: pafs.FileSystem, path: str, schema: pa.Schema | None) -> None:
-        self.system, self.path, self.wanted = system, path, schema
+    def __init__(self, system: pafs.FileSystem, path: str, schema: pa.Schema | None, bad: BadRows = ERRORS) -> None:
+        self.system, self.path, self.wanted, self.bad = system, path, schema, bad
         if schema is None:
             block = next(self._blocks(HEAD), b"")
             if _depth(block) > DEEPEST:
                 raise pa.ArrowInvalid(f"values are nested more than {DEEPEST} deep")
-            schema = with_times(pajson.read_json(pa.BufferReader(block), read_options=_whole(block)))
+            schema = with_times(_inferred(block, bad))
         # A field that a line lacks is null there, so every file has every column.
         self.schema: pa.Schema = schema
 
@@ -213,20 +249,81 @@ class JsonSource:
     ) -> Iterator[pa.Table]:
         """The rows, each column parsed as what the schema says."""
         assert self.wanted is not None
-        fields = [self.wanted.field(name) for name in columns]
-        fields = [f.with_type(pa.string()) if pt.is_date(f.type) or pt.is_timestamp(f.type) else f for f in fields]
-        parse = pajson.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
+        read = JsonRows(pa.schema([self.wanted.field(name) for name in columns]))
         row = sum(fixed_bytes(field.type) for field in self.wanted)
-        empty = True
+        empty, line = True, 1
         for block in chain.from_iterable(_fewer(lines, row) for lines in self._blocks(BLOCK)):
+            lines = line_ends(block)
             if block.strip():
                 empty = False
-                if far_decimals(block, fields):
-                    raise pa.ArrowInvalid("a decimal has too many digits or too large an exponent")
-                read = pajson.read_json(pa.BufferReader(block), read_options=_whole(block), parse_options=parse)
-                yield _parsed(read, self.wanted)
+                yield from read_rows(TextBlock(block, line, lines), read, self.bad)
+            line += lines
         if empty:
             raise pa.ArrowInvalid("it is empty")
+
+
+class JsonRows:
+    """Reads some columns of lines of JSON."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        fields = (f.with_type(pa.string()) if pt.is_date(f.type) or pt.is_timestamp(f.type) else f for f in schema)
+        self.fields = list(fields)
+
+    def __call__(self, data: bytes | memoryview) -> pa.Table:
+        data = bytes(data)
+        if far_decimals(data, self.fields):
+            raise pa.ArrowInvalid("a decimal has too many digits or too large an exponent")
+        parse = pajson.ParseOptions(explicit_schema=pa.schema(self.fields), unexpected_field_behavior="ignore")
+        return validated(_parsed(_read_json(data, parse), self.schema))
+
+    def only(self, columns: Sequence[str]) -> JsonRows:
+        return JsonRows(pa.schema([self.schema.field(name) for name in columns]))
+
+    def is_whole(self, block: TextBlock, rows: int) -> bool:
+        return True
+
+    def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
+        lines = enumerate(data.removeprefix(BOM if line == 1 else b"").splitlines(), line)
+        return [TextRow(number, text) for number, text in lines if text.strip()], []
+
+    def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
+        return screened_json(rows, self.schema)
+
+
+def _read_json(data: bytes, parse: pajson.ParseOptions) -> pa.Table:
+    """Lines of JSON as a table."""
+    null = _NULL.match(data)
+    if null is not None:  # Arrow 26 ends the process if the first value is null
+        data = b"{}\n" + data[null.start(1) :]
+    options = pajson.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    table = pajson.read_json(pa.BufferReader(data), read_options=options, parse_options=parse)
+    return table if null is None else table.slice(1)
+
+
+def _inferred(data: bytes, bad: BadRows) -> pa.Table:
+    """Lines of JSON with the types that their values have; without the bad ones, if these are left out."""
+    try:
+        return _read_json(data, pajson.ParseOptions())
+    except REFUSED:
+        if bad.are_errors:
+            raise
+    lines = [TextRow(0, line) for line in data.splitlines() if line.strip()]
+    wrong = screened_json(lines, pa.schema([]))
+    tables, waiting = list[pa.Table](), [[row.text for row, no in zip(lines, wrong, strict=True) if not no]]
+    while waiting:
+        some = waiting.pop()
+        fields = pa.unify_schemas([pa.schema([]), *(table.schema for table in tables)])
+        # The first type that a column has is its type, as it is for the rest of the file.
+        parse = pajson.ParseOptions(explicit_schema=pa.schema([f for f in fields if not pt.is_null(f.type)]))
+        try:
+            tables.append(_read_json(b"\n".join([*some, b""]), parse))
+        except REFUSED:
+            if len(some) > 1:
+                waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+    if not any(table.num_columns for table in tables):
+        raise pa.ArrowInvalid("it has no line of JSON that can be read")
+    return pa.concat_tables(tables, promote_options="default")
 
 
 def _fewer(block: bytes, row: int) -> Iterator[bytes]:
@@ -269,10 +366,6 @@ def _depth(block: bytes) -> int:
     # [ and { differ in one bit, and so do ] and }.
     opens, closes = (data & 0xDF) == ord("["), (data & 0xDF) == ord("]")
     return int(np.cumsum(opens.astype(np.int32) - closes).max(initial=0))
-
-
-def _whole(block: bytes) -> pajson.ReadOptions:
-    return pajson.ReadOptions(use_threads=False, block_size=len(block) + 1)
 
 
 def _parsed(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -8,7 +8,7 @@ Guarded by tests/changelogs/test_changelogs_in.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, require_column
+from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.parcels import AT
+from .event_time import EventTime
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Reading:
     """The name of the column of weights."""
     meaning: str = ""
     """The format with the options that decide the weights of rows, as text."""
+    event_time: EventTime | None = None
+    """The computation of the event times of rows; None if they have them."""
 
     def __post_init__(self) -> None:
         if self.upserted is not None:
@@ -87,6 +91,11 @@ class Reading:
             )
         return replace(self, weight=name, strict=strict)
 
+    def timed(self, event_time: EventTime) -> Reading:
+        """The reading with rows whose event times are computed, so that a retraction has the time of its row."""
+        over = event_time.over(self.row)
+        return replace(self, row=over.schema, event_time=over)
+
     @property
     def beside(self) -> pa.Schema:
         """The columns of a message that are no columns of its row. A row goes on without them."""
@@ -100,13 +109,15 @@ class Reading:
 
     def needs(self, columns: Sequence[str]) -> list[str]:
         """The columns of messages from which these columns of rows are made."""
-        wanted = {*columns, *self.own, *(self.upserted.order if self.upserted else ())}
+        wanted = {*self._read(columns), *self.own, *(self.upserted.order if self.upserted else ())}
         return [name for name in self.message_schema.names if name in wanted]
 
     def __call__(self, messages: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of messages, with these columns; a processing time in column `AT` stays with its rows."""
         columns = self.schema.names if columns is None else columns
-        changes = self.changes(messages, [name for name in (*self.row.names, *self.extra.names) if name in columns])
+        changes = self.changes(messages, self._read(n for n in (*self.row.names, *self.extra.names) if n in columns))
+        if self.event_time is not None and EVENT_TIME in columns:
+            changes = replace(changes, rows=self.event_time(changes.rows))
         changes = self._ordered(messages, changes)
         if self.strict and changes.fault:
             raise InvalidArgument(changes.fault)
@@ -121,6 +132,10 @@ class Reading:
                 whole = len(changes.places) == messages.num_rows and bool((np.diff(changes.places) == 1).all())
                 out[name] = messages[name] if whole else messages[name].take(places)
         return pa.table(out)
+
+    def _read(self, columns: Iterable[str]) -> list[str]:
+        """The columns that messages have for these columns of rows."""
+        return list(columns) if self.event_time is None else self.event_time.needs(columns)
 
     def _ordered(self, messages: pa.Table, changes: WeightedRows) -> WeightedRows:
         """The changes, of which those without a place in the order are bad."""

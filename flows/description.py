@@ -44,7 +44,7 @@ class FlowWords:
         return [
             f"  {self.source.name}: {self.source.line}",
             *lines,
-            *(f"  {text}" for text in (*steps, *self.watermark)),
+            *(f"  {text}" for text in (*self.source.below, *steps, *self.watermark)),
         ]
 
 
@@ -66,7 +66,7 @@ def _words_of(flow: Flow, done: int, names: Mapping[int, str]) -> FlowWords:
         done += stages_of(one)
     joined = flow.source.stage is not None
     done += joined
-    source = Words("source", f"{f'stage {done}, ' if joined else ''}{flow.source.describe()}", keeps_state=joined)
+    source = _source_words(flow, done if joined else None)
     steps = list[Words]()
     for number, stage in enumerate(flow.stages, done + 1):
         steps += _of_transforms(flow, stage.transforms, names)
@@ -76,6 +76,13 @@ def _words_of(flow: Flow, done: int, names: Mapping[int, str]) -> FlowWords:
     steps += _of_transforms(flow, flow.transforms, names)
     strategy = flow.settings.strategy
     return FlowWords(source, inputs, steps, () if strategy is None else (f"watermark: {strategy!r}",))
+
+
+def _source_words(flow: Flow, stage: int | None) -> Words:
+    """The source of a flow, with the number of its stage if it joins others, and the event times that it computes."""
+    place, computed = "" if stage is None else f"stage {stage}, ", flow.settings.event_time
+    below = () if computed is None else (f"time: {computed.value!r}",)
+    return Words("source", f"{place}{flow.source.describe()}", below, keeps_state=stage is not None)
 
 
 def _of_transforms(flow: Flow, transforms: Sequence[Transform], names: Mapping[int, str]) -> list[Words]:

@@ -20,6 +20,9 @@ REASONS = ("late", "bad", "unassigned", "finished")
 """The window of the row, or its time, had expired; its time was null or too far in the future; no window took it; the
 trigger of its window had finished."""
 
+UNREADABLE = "unreadable"
+"""The reason of a row of a file that could not be read, which comes to no step."""
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -57,12 +60,34 @@ class LeftOut:
         labels = [self.stage, self.sides[port], why]
         label_columns = [pa.repeat(pa.scalar(v, f.type), count) for v, f in zip(labels, self.schema, strict=False)]
         whole = pa.StructArray.from_arrays(columns, fields=list(self.row))
-        return pa.Table.from_arrays([*label_columns, whole], schema=self.schema)
+        places = [pa.nulls(count, field.type) for field in _PLACE]
+        return pa.Table.from_arrays([*label_columns, whole, *places], schema=self.schema)
+
+    def unreadable(self, rows: pa.Table, port: int) -> pa.Table:
+        """Rows of files that could not be read, on their way to an input of the operator."""
+        return unreadable_rows(rows, self.row, self.stage, self.sides[port])
+
+
+_PLACE = (pa.field("file", pa.string()), pa.field("line", pa.int64()), pa.field("text", pa.string()))
+"""The place of a row that could not be read, and the beginning of its text."""
 
 
 def left_out_schema(row: pa.StructType) -> pa.Schema:
     """The columns of rows that were left out, of which `row` has the columns of all inputs of all steps."""
-    return pa.schema([("stage", pa.int32()), ("side", pa.string()), ("why", pa.string()), ("row", row)])
+    return pa.schema([("stage", pa.int32()), ("side", pa.string()), ("why", pa.string()), ("row", row), *_PLACE])
+
+
+def unreadable_rows(rows: pa.Table, row: pa.StructType, stage: int | None = None, side: str | None = None) -> pa.Table:
+    """Rows of files that could not be read, as rows that were left out; without a stage, of a flow that has none.
+
+    >>> rows = pa.table({"file": ["/a.csv"], "line": [7], "text": ["x"]})
+    >>> unreadable_rows(rows, pa.struct({"n": pa.int64()}), 1).select(["why", "row", "line"]).to_pylist()
+    [{'why': 'unreadable', 'row': None, 'line': 7}]
+    """
+    schema, count = left_out_schema(row), rows.num_rows
+    labels = [stage, side, UNREADABLE, None]
+    columns = [pa.repeat(pa.scalar(v, f.type), count) for v, f in zip(labels, schema, strict=False)]
+    return pa.Table.from_arrays([*columns, *(rows[field.name] for field in _PLACE)], schema=schema)
 
 
 def fields_of(inputs: Sequence[tuple[int, Sequence[pa.Schema]]]) -> tuple[pa.StructType, list[list[dict[str, str]]]]:
@@ -126,8 +151,10 @@ def beside(panes: pa.Table, rows: pa.Table) -> pa.Table:
 __all__ = [
     "LEFT_OUT",
     "REASONS",
+    "UNREADABLE",
     "LeftOut",
     "beside",
     "fields_of",
     "left_out_schema",
+    "unreadable_rows",
 ]

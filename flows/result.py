@@ -67,8 +67,9 @@ class Result:
     rows_kept: bool = True
     """True if all rows of the script came to the first grouping, so that `dropped_rows` has places in the script."""
     left_out: pa.Table = field(default_factory=lambda: pa.table({}))
-    """The rows that every step left out: `stage`, `side` (of a join), `why` ("late", "bad", "unassigned" or
-    "finished"), `row`, and `step`: the entry of the script."""
+    """The rows that every step left out: `stage`, `side` (of a join), `why` ("late", "bad", "unassigned", "finished",
+    or "unreadable" for a row of a file), `row`, the `file`, `line` and `text` of an unreadable row, and `step`: the
+    entry of the script."""
     last: Grouping | None = None
     """The grouping whose panes these are, if it is the last step."""
     each_batch: bool = False
@@ -90,11 +91,13 @@ class Result:
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]
         >>> uc.flow(script).window("1 minute").combine(n=uc.Count()).run().counts()
-        {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'held': 0}
+        {'dropped': 0, 'finished': 0, 'unassigned': 0, 'bad': 0, 'unreadable': 0, 'held': 0}
         """
         if stage is not None:
             return dict(self.of_stages[self._place(stage)])
-        names = self.of_stages[0] if self.of_stages else {}
+        if not self.of_stages:  # then no row is left out for another reason
+            return {"unreadable": self.left_out.num_rows}
+        names = self.of_stages[0]
         return {name: sum(of_stage[name] for of_stage in self.of_stages) for name in names}
 
     @property

@@ -18,6 +18,7 @@ from ..panes.parcels import AT
 from ..panes.stage import StageInput
 from ..panes.watermarks.watermark_strategies import EachBatch, IngressTime, WatermarkStrategy, strategy_of
 from ..windows import Span, span
+from .event_time import EventTime
 from .settle import farthest
 
 
@@ -39,6 +40,8 @@ class Settings:
     """The format of the messages that the rows come from, with the options that decide their weights."""
     max_future: Span | Any | None = field(default=MAX_FUTURE, kw_only=True)
     """The longest time by which a row may be after the processing time; None means no limit."""
+    event_time: EventTime | None = field(default=None, kw_only=True)
+    """The computation of the column `time`; None if the source has it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_future", None if self.max_future is None else span(self.max_future))
@@ -59,6 +62,8 @@ def check_settings(settings: Settings, schema: pa.Schema, streaming: bool) -> No
     strategy, time, processing_time = settings.strategy, settings.time, settings.processing_time
     ingress = isinstance(strategy, IngressTime)
     check_name(settings.name)
+    if ingress and settings.event_time is not None:
+        raise InvalidArgument("watermark=IngressTime() gives rows their event times: leave the expression in time= out")
     if not ingress:
         require_column(time, schema.names, "time=")
     for name, what in ((settings.diff, "diff="), (processing_time, "processing_time=")):

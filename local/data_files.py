@@ -17,9 +17,13 @@ from ..files.data_paths import DataPath
 from ..files.files import Files
 from ..files.listing import list_files
 from ..files.paths import locate
-from ..files.reading import FileFormat, Split, read, splits
+from ..files.reading import FileFormat, LeaveOut, Split, ignore, read, splits
 from ..flows.changelog_reading import Reading
+from ..flows.engine import Source
+from ..flows.event_time import EventTime
+from ..flows.flow import Flow
 from ..flows.settings import Settings
+from ..panes.grouping.grouping import EVENT_TIME
 from .sources import WithoutSpark
 from .threads import in_threads
 
@@ -38,6 +42,9 @@ class LocalFiles(WithoutSpark):
     schema: pa.Schema
     streaming: bool
     reading: Reading | None = None
+    event_time: EventTime | None = None
+    files: Files | None = None
+    """The files as the user named them."""
     told: set[str] = field(default_factory=set)
     """The columns of which a warning has said that folders and files differ."""
     has_rows = many = True
@@ -46,22 +53,51 @@ class LocalFiles(WithoutSpark):
         read_by = "" if self.reading is None else f", messages read by {self.reading.words}"
         return f"{self.format.format} files at {', '.join(path.words for path in self.paths)}{read_by}"
 
-    @property
-    def whole(self) -> pa.Table:
-        names = self.schema.names
-        return pa.concat_tables([self.schema.empty_table(), *in_threads(lambda table: table, self.readers(names))])
-
-    def readers(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> list[Iterator[pa.Table]]:
-        reading, form = self.reading, self.format
+    def replayed(self) -> Source[Flow]:
+        """The source for a replay, in which a bad row is left out, as in a stream."""
+        if self.files is None:
+            return super().replayed()
+        form, reading = self.files.replayed(self.format), self.reading
         if reading is not None:
-            form = replace(form, columns=tuple(reading.needs(columns)))
-            return [
-                map(partial(reading, columns=columns), read(form, parts, _skipped, self.told))
-                for parts in self._parts()
-            ]
-        filtered = () if form.filter is None else form.filter.columns
-        form = replace(form, columns=tuple(columns), coded=coded - set(filtered))
-        return [read(form, parts, _skipped, self.told) for parts in self._parts()]
+            reading = replace(reading, strict=form.on_bad_row == "error")
+        return replace(self, format=form, reading=reading)
+
+    def whole(self, needed: frozenset[str] | None = None, leave_out: LeaveOut = ignore) -> pa.Table:
+        readers = self.readers(self.schema.names, needed=needed, leave_out=leave_out)
+        return pa.concat_tables([self.schema.empty_table(), *in_threads(lambda table: table, readers)])
+
+    def readers(
+        self,
+        columns: Sequence[str],
+        coded: frozenset[str] = frozenset(),
+        needed: frozenset[str] | None = None,
+        leave_out: LeaveOut = ignore,
+    ) -> list[Iterator[pa.Table]]:
+        form = self.format
+        own = frozenset((*self.event_time.value.columns,) if self.event_time else ())
+        own |= frozenset(() if form.filter is None else form.filter.columns)
+        form = replace(
+            form,
+            columns=tuple(self._needs(columns)),
+            needed=None if needed is None else frozenset(self._needs(list(needed))),
+            coded=coded - own if self.reading is None else frozenset(),
+        )
+        make = partial(self._rows, columns=list(columns))
+        return [map(make, read(form, parts, _skipped, self.told, leave_out)) for parts in self._parts()]
+
+    def _needs(self, columns: Sequence[str]) -> list[str]:
+        """The columns of files from which these columns are made."""
+        if self.reading is not None:
+            return self.reading.needs(columns)
+        return list(columns) if self.event_time is None else self.event_time.needs(columns)
+
+    def _rows(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """The rows that a table of files has, with these columns."""
+        if self.reading is not None:
+            return self.reading(table, columns)
+        if self.event_time is None or EVENT_TIME not in columns:
+            return table
+        return self.event_time(table).select(columns)
 
     def _parts(self) -> Iterator[list[Split]]:
         """The parts of files for each reader: several small files, or a part of a large one."""
@@ -93,18 +129,20 @@ def files_opened(files: Files, settings: Settings) -> UnreadSource:
     listed = tuple(list_files(paths))
     described = files.described(paths, listed)
 
-    def source(reading: Reading | None) -> LocalFiles:
-        schema = described.schema if reading is None else reading.schema
+    def source(reading: Reading | None, event_time: EventTime | None) -> LocalFiles:
+        schema = described.schema if event_time is None else event_time.schema
         return LocalFiles(
             paths=paths,
             listed=listed,
             format=described,
-            schema=schema,
+            schema=schema if reading is None else reading.schema,
             streaming=settings.strategy is not None,
             reading=reading,
+            event_time=event_time,
+            files=files,
         )
 
-    return UnreadSource(described.schema, source, strict=True)
+    return UnreadSource(described.schema, source, strict=described.on_bad_row == "error")
 
 
 __all__ = ["LocalFiles", "files_opened"]

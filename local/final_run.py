@@ -10,8 +10,10 @@ Guarded by tests/local/test_local_final.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,7 @@ from ..combiners.combiner import Mapped
 from ..combiners.from_columns import ColumnsCombiner
 from ..combiners.from_scalar import ScalarCombiner
 from ..combiners.rows.columns import flat
+from ..errors import UnreadableFile
 from ..flows.graph import Graph, Leaf, Step, leaf_columns
 from ..panes.grouping.final_panes import Final, FinalLift, over_final_panes
 from ..panes.grouping.grouping import Grouping
@@ -30,6 +33,7 @@ from ..panes.parcels import Parcel
 from ..panes.transforms import applied
 from ..triggers import AfterWatermark, Repeatedly, fires_only_at_the_end
 from ..windows import Custom, Sliding, time_column
+from .source_rows import SourceRows
 from .threads import in_threads
 
 ROWS = 1 << 20
@@ -178,14 +182,30 @@ class FinalStep:
         """
         feed = self.step.feeds[0]
 
-        def bad_rows(table: pa.Table) -> pa.Table:
+        def bad_rows_of(table: pa.Table) -> pa.Table:
             rows = applied(feed.transforms, table)
             rows = rows.filter(pa.array(~self._usable(rows)))
             names = rows.column_names
             columns = [rows[f.name] if f.name in names else pa.nulls(rows.num_rows, f.type) for f in feed.output_schema]
             return pa.Table.from_arrays(columns, schema=feed.output_schema)
 
-        return pa.concat_tables([feed.output_schema.empty_table(), *in_threads(bad_rows, readers)])
+        return pa.concat_tables([feed.output_schema.empty_table(), *in_threads(bad_rows_of, readers)])
 
 
-__all__ = ["FinalStep", "are_many", "in_slices", "why_not_final"]
+def bad_rows(source: SourceRows, step: FinalStep, count: int) -> pa.Table:
+    """The rows of a source without a usable time, of which there are so many.
+
+    If a file is damaged in a column that the step does not need, they come without such columns: its good rows came
+    too.
+    """
+    with catch_warnings():
+        simplefilter("ignore")  # the first reading has warned of the same files
+        with suppress(UnreadableFile):
+            names, needed = step.step.feeds[0].schema.names, frozenset(step.columns)
+            whole = step.bad(source.readers(names, needed=needed))
+            if whole.num_rows == count:
+                return whole
+        return step.bad(source.readers(step.columns))
+
+
+__all__ = ["FinalStep", "are_many", "bad_rows", "in_slices", "why_not_final"]

@@ -13,7 +13,12 @@ import pyarrow as pa
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
+from ..flows.changelog_reading import Reading
+from ..flows.engine import Source
+from ..flows.event_time import EventTime
+from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step
+from ..flows.settings import Settings
 from ..panes.parcels import MARKS, runs
 from ..panes.selection import Rename, Select
 from ..panes.shard.arrivals import Arrival, reports_by_time
@@ -23,7 +28,7 @@ from ..panes.watermarks.watermark_strategies import IngressTime, Punctuated
 from ..panes.watermarks.watermarks import Report, Watermarks
 from ..windows import time_column
 from ..windows.times import MAX_TIME, MIN_TIME
-from .script import Elements, Entry, Watermark, instant, reports
+from .script import Elements, Entry, Watermark, instant, reports, tables_of
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,30 @@ class InputNames:
         return f"the sources are {names}: name one of them in input="
 
 
+def times_read(settings: Settings) -> list[str]:
+    """The columns of a source that have times, be they texts or numbers, which are no business of an expression."""
+    time = settings.time if settings.event_time is None else None
+    return [name for name in (time, settings.processing_time) if name is not None]
+
+
+def source_tables(source: Source[Flow], settings: Settings, entries: Sequence[Entry]) -> list[pa.Table | None]:
+    """The rows of a source that the entries of a script bring, None for an entry without rows."""
+    times = times_read(settings)
+    rows_before: tuple[pa.Schema, Reading | EventTime] | None = None
+    if (reading := source.reading) is not None:
+        rows_before = reading.message_schema, reading
+    elif settings.event_time is not None:
+        rows_before = settings.event_time.rows, settings.event_time
+    if rows_before is None:
+        return tables_of(entries, times, source.schema)
+    schema, read = rows_before
+    tables = tables_of(entries, times, schema)
+    read_entries = [
+        entry if table is None else Elements(read(table)) for entry, table in zip(entries, tables, strict=True)
+    ]
+    return tables_of(read_entries, times, source.schema)
+
+
 def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
     """Each processing time, and the places of its rows."""
     if count == 0:
@@ -150,4 +179,4 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
         yield time, order[first:stop]
 
 
-__all__ = ["InputNames", "LocalInput", "Part"]
+__all__ = ["InputNames", "LocalInput", "Part", "source_tables", "times_read"]

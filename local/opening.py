@@ -17,8 +17,10 @@ from ..combiners.rows.plain_types import plain_schema, plain_table
 from ..errors import UnknownColumn
 from ..files.files import Files, is_path
 from ..flows.changelog_reading import Reading
+from ..flows.event_time import EventTime
 from ..flows.settings import Settings
 from .data_files import files_opened
+from .local_inputs import times_read
 from .script import Clock, Elements, Entry, Watermark, check_script, rows_table, tables_of, with_times
 from .sources import LocalSource
 
@@ -40,9 +42,9 @@ def opened(rows: Any, settings: Settings) -> UnreadSource:
 def _of_schema(schema: pa.Schema, streaming: bool, script: Sequence[Entry] | None = None) -> UnreadSource:
     """Rows that come in a script."""
 
-    def source(reading: Reading | None) -> LocalSource:
-        columns = schema if reading is None else reading.schema
-        return LocalSource(columns, streaming, reading=reading, script=script)
+    def source(reading: Reading | None, event_time: EventTime | None) -> LocalSource:
+        columns = schema if event_time is None else event_time.schema
+        return LocalSource(columns if reading is None else reading.schema, streaming, reading=reading, script=script)
 
     return UnreadSource(schema, source, strict=False)
 
@@ -50,7 +52,7 @@ def _of_schema(schema: pa.Schema, streaming: bool, script: Sequence[Entry] | Non
 def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> UnreadSource:
     entries = check_script(script)
     own = [entry for entry in entries if isinstance(entry, Elements) and entry.input in (None, settings.name)]
-    tables = tables_of(own, _times(settings))
+    tables = tables_of(own, times_read(settings))
     schema = next((table.schema for table in tables if table is not None and table.num_columns), None)
     if schema is None:
         raise UnknownColumn(
@@ -61,15 +63,16 @@ def _of_script(script: Sequence[Entry], settings: Settings, streaming: bool) -> 
 
 
 def _of_table(rows: Any, settings: Settings, streaming: bool) -> UnreadSource:
-    times = _times(settings)
+    times = times_read(settings)
     if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
         table = rows_table(rows, times, "the rows")
     else:
         table = as_table(rows)
 
-    def source(reading: Reading | None) -> LocalSource:
+    def source(reading: Reading | None, event_time: EventTime | None) -> LocalSource:
         read = table if reading is None else reading(plain_table(table))
         rows = plain_table(with_times(read, times))
+        rows = rows if event_time is None else event_time(rows)
         return LocalSource(
             schema=rows.schema,
             streaming=streaming,
@@ -83,11 +86,6 @@ def _of_table(rows: Any, settings: Settings, streaming: bool) -> UnreadSource:
 def _is_script(rows: Any) -> bool:
     """True for a list with an entry of a script."""
     return isinstance(rows, list | tuple) and any(isinstance(entry, Elements | Watermark | Clock) for entry in rows)
-
-
-def _times(settings: Settings) -> list[str]:
-    """The columns with times, which may be texts or numbers."""
-    return [name for name in (settings.time, settings.processing_time) if name is not None]
 
 
 __all__ = ["opened"]

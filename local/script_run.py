@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
-from warnings import catch_warnings, simplefilter, warn
+from warnings import warn
 
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument, UnreadableFile
+from ..errors import InvalidArgument
 from ..flows.changelog_reading import good
 from ..flows.flow import Flow, weight_of
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
+from ..flows.left_out import left_out_schema
 from ..flows.result import Result, SourceWatermarks
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
@@ -30,10 +31,11 @@ from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
 from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
-from .final_run import PACKAGE, FinalStep, in_slices, why_not_final
-from .local_inputs import InputNames, LocalInput, Part
-from .script import Clock, Elements, Entry, Watermark, instant, tables_of
+from .final_run import PACKAGE, FinalStep, bad_rows, in_slices, why_not_final
+from .local_inputs import InputNames, LocalInput, Part, source_tables
+from .script import Clock, Elements, Entry, Watermark, instant
 from .source_rows import SourceRows
+from .unreadable_source_rows import UnreadableRows
 
 _STEP = pa.field("step", pa.int64())
 """The column with the entry of the script that a row came from."""
@@ -64,6 +66,7 @@ class LocalRun:
         self.now = MIN_TIME
         self.out: list[pa.Table] = []
         self.left_out: list[tuple[int, int, pa.Table]] = []
+        self.unreadable = UnreadableRows(self.graph)
         self.dropped: list[tuple[int, int, int]] = []
         self.output_watermarks: list[int] = []
         self.watermarks: list[SourceWatermarks] = []
@@ -109,7 +112,11 @@ class LocalRun:
         if own_rows and own_rows[0].many and why_not_final(self.graph) is None:
             self._final_panes(own_rows[0])
             return
-        tables = [source.whole for source in own_rows]
+        tables = [
+            leaf.source.whole(self.unreadable.needed(leaf), self.unreadable.take(leaf))
+            for leaf in self.leaves
+            if isinstance(leaf.source, SourceRows)
+        ]
         rows = {leaf: table for leaf, table in zip(self.leaves, tables, strict=False) if table is not None}
         if len(rows) < len(self.leaves):
             raise InvalidArgument(
@@ -159,9 +166,11 @@ class LocalRun:
         panes: list[pa.Table] = []
         for place, one in enumerate(FinalStep.all(self.graph)):
             before, first = panes, place == 0
-            panes, bad = one.panes(source.readers(one.columns, one.coded) if first else [in_slices(before)])
+            take = self.unreadable.take(self.leaves[0])
+            readers = source.readers(one.columns, one.coded, leave_out=take) if first else [in_slices(before)]
+            panes, bad = one.panes(readers)
             if bad:
-                rows = _bad_rows(source, one, bad) if first else one.bad([in_slices(before)])
+                rows = bad_rows(source, one, bad) if first else one.bad([in_slices(before)])
                 self.shards[one.step], instants = self.shards[one.step].play({self.now: Arrival([rows])})
                 self._leave_out(int(not first), one.step, instants)
         for table in panes:
@@ -281,11 +290,19 @@ class LocalRun:
 
     def _result(self, again: Callable[[Flow], Result] | None, note: str) -> Result:
         panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
-        shards = self.shards.values()
-        counts = [{**asdict(s.state.counts), "held": s.operator.count_entries(s.state)} for s in shards]
-        none = next((form.schema.append(_STEP) for form in self.graph.left_out.values()), pa.schema([_STEP]))
+        unreadable = list(self.unreadable.shown())
+        counts = [
+            {
+                **asdict(shard.state.counts),
+                "unreadable": sum(rows.num_rows for on_way, rows in unreadable if on_way is step),
+                "held": shard.operator.count_entries(shard.state),
+            }
+            for step, shard in self.shards.items()
+        ]
+        none = left_out_schema(self.unreadable.row).append(_STEP)
+        first = [rows.append_column(_STEP, pa.array(np.zeros(rows.num_rows, np.int64))) for _, rows in unreadable]
         by_step = [table for *_, table in sorted(self.left_out, key=lambda one: one[:2])]
-        left_out = pa.concat_tables([none.empty_table(), *by_step])
+        left_out = pa.concat_tables([none.empty_table(), *first, *by_step])
         steps = self.graph.steps
         fed = [LocalInput(leaf=feed.leaf, feed=feed, step=step) for step in steps for feed in step.feeds if feed.leaf]
         last = self.flow.stages[-1] if self.flow.stages else None
@@ -343,21 +360,6 @@ def _turns(
         yield now if first + size >= len(times) else here[-1], chosen
 
 
-def _bad_rows(source: SourceRows, step: FinalStep, count: int) -> pa.Table:
-    """The rows of a source without a usable time, of which there are so many.
-
-    If a file is damaged in a column that the step does not need, they come without such columns: its good rows came
-    too.
-    """
-    with catch_warnings():
-        simplefilter("ignore")  # the first reading has warned of the same files
-        with suppress(UnreadableFile):
-            whole = step.bad(source.readers(step.step.feeds[0].schema.names))
-            if whole.num_rows == count:
-                return whole
-        return step.bad(source.readers(step.columns))
-
-
 def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Result:
     return LocalRun(flow, idle_after).all(entries)
 
@@ -373,13 +375,9 @@ def _time_of(entry: Entry) -> int:
 
 def _tables(leaf: Leaf, entries: Sequence[Entry], goes: Sequence[bool]) -> list[pa.Table]:
     """The rows of the entries for a source, without rows where an entry has none for it."""
-    times = [name for name in (leaf.settings.time, leaf.settings.processing_time) if name is not None]
-    schema = leaf.source.schema
     own = [entry if here else Clock(0) for entry, here in zip(entries, goes, strict=True)]
-    if (reading := leaf.source.reading) is not None:
-        messages = tables_of(own, times, reading.message_schema)
-        own = [entry if table is None else Elements(reading(table)) for entry, table in zip(own, messages, strict=True)]
-    return [schema.empty_table() if table is None else table for table in tables_of(own, times, schema)]
+    none = leaf.source.schema.empty_table()
+    return [none if table is None else table for table in source_tables(leaf.source, leaf.settings, own)]
 
 
 def _passed_on(transforms: Sequence[Transform], instants: Sequence[Instant], each_batch: bool) -> dict[int, Arrival]:

@@ -10,13 +10,18 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from ..files.reading import LeaveOut, ignore
+
 
 class SourceRows(ABC):
-    """The rows of a source: a table, or those of files."""
+    """The rows of a source: a table, or those of files.
 
-    @property
+    Rows of files that cannot be read go to `leave_out`, if they are left out. `needed` are the columns without which a
+    row is one of them; None means all columns.
+    """
+
     @abstractmethod
-    def whole(self) -> pa.Table | None:
+    def whole(self, needed: frozenset[str] | None = None, leave_out: LeaveOut = ignore) -> pa.Table | None:
         """All rows at once; None for a source that has columns and no rows."""
 
     @property
@@ -25,7 +30,13 @@ class SourceRows(ABC):
         """True if the rows can be more than one thread should combine."""
 
     @abstractmethod
-    def readers(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> Sequence[Iterator[pa.Table]]:
+    def readers(
+        self,
+        columns: Sequence[str],
+        coded: frozenset[str] = frozenset(),
+        needed: frozenset[str] | None = None,
+        leave_out: LeaveOut = ignore,
+    ) -> Sequence[Iterator[pa.Table]]:
         """These columns of all rows, in tables, from readers that do not depend on each other.
 
         The texts of columns in `coded` may stay dictionaries.

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..combiners.rows.plain_types import plain_type
 from ..errors import InvalidArgument
+from ..files.reading import LeaveOut, ignore
 from ..flows.changelog_reading import Reading
 from ..flows.description import description
 from ..flows.drawing import drawing
@@ -128,8 +129,7 @@ class LocalSource(WithoutSpark):
         words = "rows of a script" if self.rows is None else f"a table of {self.rows.num_rows} rows"
         return f"{words} ({columns})"
 
-    @property
-    def whole(self) -> pa.Table | None:
+    def whole(self, needed: frozenset[str] | None = None, leave_out: LeaveOut = ignore) -> pa.Table | None:
         return self.rows
 
     @property
@@ -140,7 +140,13 @@ class LocalSource(WithoutSpark):
     def many(self) -> bool:
         return self.rows is not None and are_many(self.rows)
 
-    def readers(self, columns: Sequence[str], coded: frozenset[str] = frozenset()) -> list[Iterator[pa.Table]]:
+    def readers(
+        self,
+        columns: Sequence[str],
+        coded: frozenset[str] = frozenset(),
+        needed: frozenset[str] | None = None,
+        leave_out: LeaveOut = ignore,
+    ) -> list[Iterator[pa.Table]]:
         return [] if self.rows is None else [in_slices([self.rows.select(list(columns))])]
 
 

@@ -16,10 +16,12 @@ from ..changelogs.flows import UnreadSource
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.changelog_reading import Reading, good
+from ..flows.event_time import EventTime
 from ..flows.settings import Settings
 from ..panes.parcels import AT
 from ..windows import time_column
-from .inputs import DataFrameInput, Hold, Input, Metric, Task
+from .files_input import FilesInput
+from .inputs import DataFrameInput, Input, Metric, OuterTask, Task, TimedInput
 from .pieces import pieces
 from .routes.tasks import batches_of
 from .source import SparkSource
@@ -33,9 +35,9 @@ if TYPE_CHECKING:
 def opened_over(input: Input, settings: Settings) -> UnreadSource:
     """An input, ready to be read as rows or as messages."""
 
-    def source(reading: Reading | None) -> SparkSource:
+    def source(reading: Reading | None, event_time: EventTime | None) -> SparkSource:
         if reading is None:
-            return SparkSource(input)
+            return SparkSource(input if event_time is None else TimedInput(input, event_time))
         if reading.upserted is not None and not reading.upserted.order:
             raise InvalidArgument(
                 f"{reading.words} with keys= needs order= on Spark, whose tasks give rows in no fixed order: name the "
@@ -43,7 +45,7 @@ def opened_over(input: Input, settings: Settings) -> UnreadSource:
             )
         return SparkSource(ChangelogInput(input, reading))
 
-    return UnreadSource(input.schema, source, strict=not (input.streaming or settings.replay))
+    return UnreadSource(input.schema, source, strict=input.strict and not settings.replay)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,9 @@ class ChangelogInput(Input):
         return replace(self, messages=change(self.messages))
 
     def replayed(self) -> Input:
-        return replace(self, reading=replace(self.reading, strict=False))
+        messages = self.messages.replayed()
+        strict = isinstance(messages, FilesInput) and messages.strict
+        return replace(self, messages=messages, reading=replace(self.reading, strict=strict))
 
     def slowed(self) -> tuple[str, ...]:
         return self.messages.slowed()
@@ -93,7 +97,7 @@ class ChangelogInput(Input):
 
 
 @dataclass(frozen=True)
-class ReadChanges:
+class ReadChanges(OuterTask):
     """Runs a task over the rows of messages."""
 
     task: Task
@@ -108,11 +112,6 @@ class ReadChanges:
     def __call__(self, messages: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         return self.task(self._rows(messages))
 
-    @property
-    def hold(self) -> Hold | None:
-        """The task's own sender of the time that the watermark waits for."""
-        return getattr(self.task, "hold", None)
-
     def _rows(self, messages: Iterable[pa.Table]) -> Iterator[pa.Table]:
         for table in messages:
             rows = self.reading(table, self._with_weight)
@@ -123,6 +122,9 @@ class ReadChanges:
                 at = pa.array(np.where(valid, times, int64_column(rows[AT])))
                 rows = rows.set_column(rows.column_names.index(AT), AT, at)
             yield rows.select([*self.columns, *([AT] if AT in rows.column_names else [])])
+
+    def reads(self, columns: Iterable[str]) -> Iterable[str]:
+        return self.reading.needs(list(columns))
 
     @property
     def _with_weight(self) -> list[str]:

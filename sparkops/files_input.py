@@ -19,11 +19,12 @@ from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, UnreadableFile
 from ..files.data_paths import DataPath
 from ..files.file_format import SKIP
+from ..files.files import Files
 from ..files.folder_columns import warn_of_differences
 from ..files.links import require_inside
 from ..files.listing import list_files, lost_links
 from ..files.paths import parts_of
-from ..files.reading import FileFormat, Split, read, splits
+from ..files.reading import FileFormat, LeaveOut, Split, read, splits
 from ..panes.parcels import AT
 from ..windows import time_column
 from ..windows.times import UTC_MICROS
@@ -34,7 +35,7 @@ from .planners.file_planner import FilePlanner
 from .sql_types import spark_schema
 from .tuning.thin_function import thin_function
 from .tuning.worker import ready
-from .wire import SKIPPED, WIRE_DDL, wire_batch
+from .wire import SKIPPED, UNREADABLE, WIRE_DDL, wire_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +70,8 @@ class FilesInput(Input):
     """The words for them, if they are not files that the user named."""
     planner: FilePlanner | None = None
     """The planner of a stream's batches; None if Spark tracks its files."""
+    files: Files | None = None
+    """The files as the user named them."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -77,6 +80,14 @@ class FilesInput(Input):
     @property
     def planned(self) -> bool:  # type: ignore[override]
         return self.planner is not None
+
+    @property
+    def strict(self) -> bool:
+        return self.format.on_bad_row == "error"
+
+    def replayed(self) -> Input:
+        """The files for a replay, in which a bad row is left out, as in a stream."""
+        return self if self.files is None else replace(self, format=self.files.replayed(self.format))
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         names = self.format.schema.names
@@ -87,8 +98,11 @@ class FilesInput(Input):
         filtered = () if self.format.filter is None else self.format.filter.columns
         coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}
         root = self.paths[0].fixed if self.streaming and self.format.as_spark else None
+        needed = getattr(task, "needed", None)
+        if needed is not None and at:
+            needed |= {at}
         reading = ReadFiles(
-            format=replace(self.format, columns=tuple(wanted), coded=coded),
+            format=replace(self.format, columns=tuple(wanted), coded=coded, needed=needed),
             task=task,
             columns=tuple(columns),
             at=at,
@@ -98,12 +112,15 @@ class FilesInput(Input):
         listed = self._stream(wanted) if self.streaming else self._files_now(wanted)
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))
-        packed = listed.mapInArrow(thin_function(reading), schema)
-        if schema != WIRE_DDL or self.format.on_bad_file == "error":
+        packed, lo = listed.mapInArrow(thin_function(reading), schema), F.col("lo")
+        if schema != WIRE_DDL or (self.format.on_bad_file == "error" and not self.format.leaves_rows_out):
             return packed
-        is_file = F.col("lo") == SKIPPED
-        skipped = F.coalesce(F.sum(is_file.cast("bigint")), F.lit(0))
-        return packed.observe(metric(FILES), skipped.alias("files_skipped")).where(~is_file)
+        unreadable = F.when(lo == UNREADABLE, F.col("payload").cast("string").cast("bigint"))
+        counts = (
+            F.coalesce(F.sum((lo == SKIPPED).cast("bigint")), F.lit(0)).alias("files_skipped"),
+            F.coalesce(F.sum(unreadable), F.lit(0)).alias("rows_unreadable"),
+        )
+        return packed.observe(metric(FILES), *counts).where(lo >= 0)
 
     def _stream(self, columns: Sequence[str]) -> DataFrame:
         if self.planner is not None:
@@ -188,22 +205,36 @@ class ReadFiles:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready()
-        skipped: list[str] = []
+        skipped, unreadable = list[str](), list[pa.Table]()
 
         def bad(path: str, reason: str) -> None:
             skipped.append(path)
             sys.stderr.write(f"skipped: {reason}\n")
 
         holds: list[tuple[int, int]] = []
-        yield from self.task(self._tables(batches, bad, holds))
+        yield from self.task(self._tables(batches, bad, unreadable.append, holds))
         send: Hold | None = getattr(self.task, "hold", None)
         if send is not None:
             yield from (wire_batch(send(*hold)) for hold in holds)
         if skipped and self.packed:
             # A file in several parts is skipped part by part.
             yield wire_batch((0, SKIPPED, path.encode()) for path in dict.fromkeys(skipped))
+        if unreadable:
+            yield from self._left_out(pa.concat_tables(unreadable))
 
-    def _tables(self, batches: Iterable[pa.RecordBatch], bad: Any, holds: list[tuple[int, int]]) -> Iterator[pa.Table]:
+    def _left_out(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """The rows that could not be read, as far as the task shows them, and the number of them."""
+        first = rows.slice(0, 1).to_pylist()[0]
+        count = f"{rows.num_rows} row{'s' * (rows.num_rows > 1)}"
+        sys.stderr.write(f"left out: {count} that cannot be read, the first at {first['file']}, line {first['line']}\n")
+        if (shown := getattr(self.task, "unreadable", None)) is not None:
+            yield from shown(rows)
+        if self.packed and getattr(self.task, "counts", True):
+            yield wire_batch([(0, UNREADABLE, str(rows.num_rows).encode())])
+
+    def _tables(
+        self, batches: Iterable[pa.RecordBatch], bad: Any, leave_out: LeaveOut, holds: list[tuple[int, int]]
+    ) -> Iterator[pa.Table]:
         """The rows of the files; `holds` gets the time that the watermark waits for, if the planner names one."""
         wanted = [name for name in self.columns if name in self.format.schema.names]
         for batch in batches:
@@ -214,7 +245,7 @@ class ReadFiles:
                 holds += [(time, batch_time) for time in batch.column("hold").drop_null().to_pylist()]
             if self.root is not None:
                 parts = [part for part in parts if spark_reads(part.path, self.root, self.format.schema)]
-            for table in read(self.format, parts, bad):
+            for table in read(self.format, parts, bad, leave_out=leave_out):
                 rows = table.select(wanted)
                 if self.at is not None:
                     rows = rows.append_column(AT, pa.array(self._times(table, batch_time)))

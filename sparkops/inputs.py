@@ -1,11 +1,14 @@
-"""Inputs: they give the rows of a flow to the tasks that combine them."""
+"""Inputs: they give the rows of a flow to the tasks that combine them, with event times that the tasks compute.
+
+Guarded by tests/sparkops/test_event_times.py.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import TypeMismatch
 from ..flows.changelog_reading import Reading
+from ..flows.event_time import EventTime
 from ..panes.parcels import AT
 from .session import BATCH_BYTES, NO_LIMIT
 from .sql_types import arrow_type
@@ -31,6 +35,34 @@ Hold = Callable[[int, int], Iterator[tuple[int, int, bytes]]]
 
 Metric = Callable[[str], str]
 """Gives the name of the metric for a part of a flow."""
+
+
+class OuterTask(ABC):
+    """A task that gives another one rows of other columns. It asks and shows what that one does.
+
+    A task can name the columns whose texts can stay dictionaries (`coded`), those that it needs for its result, beside
+    such as it shows (`needed`; None means all), can show rows of files that cannot be read (`unreadable`), and can send
+    the time that the watermark waits for (`hold`).
+    """
+
+    task: Task
+
+    @abstractmethod
+    def reads(self, columns: Iterable[str]) -> Iterable[str]:
+        """The columns of its own rows from which these columns of the other task's are made."""
+
+    @property
+    def needed(self) -> frozenset[str] | None:
+        needed = getattr(self.task, "needed", None)
+        return None if needed is None else frozenset(self.reads(needed))
+
+    @property
+    def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
+        return getattr(self.task, "unreadable", None)
+
+    @property
+    def hold(self) -> Hold | None:
+        return getattr(self.task, "hold", None)
 
 
 class Input(ABC):
@@ -51,6 +83,11 @@ class Input(ABC):
         `at` is None, or the column with the processing time of each row, or "" for that of the batch. The task gets
         this time in the column `AT`, in microseconds. `metric` names the metrics that the input observes.
         """
+
+    @property
+    def strict(self) -> bool:
+        """True if a message that cannot be read is an error."""
+        return not self.streaming
 
     def with_row(self, packed: DataFrame, shard: int, payload: bytes) -> DataFrame:
         """Add one packed row, which exists even if the input has no partitions."""
@@ -144,6 +181,71 @@ class DataFrameInput(Input):
 
     def describe(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, eq=False)
+class TimedInput(Input):
+    """The rows of an input with event times that an expression computes."""
+
+    rows: Input
+    event_time: EventTime
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.rows.spark
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.event_time.schema
+
+    @property
+    def streaming(self) -> bool:  # type: ignore[override]
+        return self.rows.streaming
+
+    @property
+    def planned(self) -> bool:  # type: ignore[override]
+        return self.rows.planned
+
+    def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
+        own = self.event_time.needs(columns)
+        timed = task if own == columns else WithTimes(task, self.event_time, tuple(columns))
+        return self.rows.mapped(timed, own, at, schema, metric)
+
+    def over(self, change: Callable[[Input], Input]) -> Input:
+        return replace(self, rows=change(self.rows))
+
+    def replayed(self) -> Input:
+        return replace(self, rows=self.rows.replayed())
+
+    def slowed(self) -> tuple[str, ...]:
+        return self.rows.slowed()
+
+    def describe(self) -> str:
+        return self.rows.describe()
+
+
+@dataclass(frozen=True)
+class WithTimes(OuterTask):
+    """Runs a task over rows with their event times."""
+
+    task: Task
+    event_time: EventTime
+    columns: tuple[str, ...]
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        return self.task(map(self._timed, tables))
+
+    def reads(self, columns: Iterable[str]) -> Iterable[str]:
+        return self.event_time.needs(columns)
+
+    @property
+    def coded(self) -> frozenset[str]:
+        """The columns whose texts can stay dictionaries."""
+        return getattr(self.task, "coded", frozenset[str]()) - {*self.event_time.value.columns}
+
+    def _timed(self, table: pa.Table) -> pa.Table:
+        at = [AT] if AT in table.column_names else []
+        return self.event_time(table).select([*self.columns, *at])
 
 
 def instants(count: int, kind: pa.DataType) -> pa.Array:

@@ -75,13 +75,13 @@ def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: 
     if not streaming:
         files.check_bounded()
     paths, most = files.paths, files.max_files_per_batch
-    form = files.described(paths)
+    form = files.described(paths, streaming=streaming)
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
     planner = None if files.order is None else _planner(files, files.order, form, settings, cores(spark))
-    return opened_over(
-        FilesInput(spark=spark, paths=paths, format=form, streaming=streaming, options=tracking, planner=planner),
-        settings,
+    input = FilesInput(
+        spark=spark, paths=paths, format=form, streaming=streaming, options=tracking, planner=planner, files=files
     )
+    return opened_over(input, settings)
 
 
 def _planner(files: Files, order: Order, form: FileFormat, settings: Settings, cores: int) -> FilePlanner:
@@ -111,6 +111,11 @@ def _check_times(form: FileFormat, settings: Settings) -> None:
             f"order='time' and processing_time={processing_time!r} put the same rows in two orders: leave one of them "
             "out"
         )
+    if settings.event_time is not None:
+        raise InvalidArgument(
+            f"order='time' reads times that are in the files, and time={settings.event_time.value!r} computes them: "
+            "give order='name'"
+        )
     kind = form.schema.field(time).type if time in form.schema.names else None
     if kind is None or not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         fault = "is not in the files" if kind is None else f"is {kind} there, and no time"
@@ -119,7 +124,7 @@ def _check_times(form: FileFormat, settings: Settings) -> None:
 
 def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning) -> UnreadSource:
     """Rows of this process, which become a DataFrame."""
-    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).make(None)
+    local = None if isinstance(rows, pa.Schema) else opened_here(rows, settings).make(None, None)
     if not isinstance(local, LocalSource) or local.rows is None:
         raise InvalidArgument(
             "spark= runs files, and rows that are there, on Spark, but a script and a schema have rows in this process "

@@ -87,7 +87,8 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class FlowProgress:
-    """The progress of one flow in a batch: its stages in order, and the number of unreadable files that it skipped.
+    """The progress of one flow in a batch: its stages in order, and the numbers of files that it skipped and of rows of
+    other files that it left out because they are unreadable.
 
     >>> from uncombine.sparkops.progress import FlowProgress
     >>> FlowProgress(files_skipped=2).stages
@@ -96,11 +97,13 @@ class FlowProgress:
 
     stages: tuple[StageProgress, ...] = ()
     files_skipped: int = 0
+    rows_unreadable: int = 0
 
     def __str__(self) -> str:
+        lost = [f"{self.rows_unreadable:,} rows unreadable"] if self.rows_unreadable else []
         if len(self.stages) == 1:
-            return str(self.stages[0])
-        return "; ".join(f"stage {i}: {stage}" for i, stage in enumerate(self.stages, 1))
+            return "; ".join([str(self.stages[0]), *lost])
+        return "; ".join([*(f"stage {i}: {stage}" for i, stage in enumerate(self.stages, 1)), *lost])
 
 
 @dataclass(frozen=True)
@@ -219,8 +222,12 @@ def progress_of(last: Any) -> Progress:
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
-    skipped = sum(int(row.get("files_skipped") or 0) for part, row in parts.items() if part.startswith(FILES))
-    return FlowProgress(tuple(_stage(parts[str(number)].get("counts") or {}) for number in numbers), skipped)
+    files = [row for part, row in parts.items() if part.startswith(FILES)]
+    skipped, unreadable = (
+        sum(int(row.get(name) or 0) for row in files) for name in ("files_skipped", "rows_unreadable")
+    )
+    stages = tuple(_stage(parts[str(number)].get("counts") or {}) for number in numbers)
+    return FlowProgress(stages=stages, files_skipped=skipped, rows_unreadable=unreadable)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:

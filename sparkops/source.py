@@ -23,8 +23,9 @@ from ..flows.graph import groupings_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
+from ..local.local_inputs import source_tables
 from ..local.running import run
-from ..local.script import Elements, Entry, tables_of
+from ..local.script import Elements, Entry
 from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.grouping.pane_columns import PANE
 from ..panes.grouping.stage import GroupingStage
@@ -337,7 +338,7 @@ def _on_spark(spark: SparkSession, flow: Flow, script: Sequence[Entry], sources:
     if id(flow.source) not in sources:
         schema, name = flow.source.schema, flow.settings.name
         own = [entry for entry in script if isinstance(entry, Elements) and entry.input in (None, name)]
-        tables = [table for table in tables_of(own, [flow.settings.time], schema) if table is not None]
+        tables = [table for table in source_tables(flow.source, flow.settings, own) if table is not None]
         rows = pa.concat_tables([schema.empty_table(), *tables])
         sources[id(flow.source)] = SparkSource(DataFrameInput(spark.createDataFrame(rows, spark_schema(schema))))
     return replace(flow, source=sources[id(flow.source)], settings=settings)

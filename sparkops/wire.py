@@ -26,6 +26,10 @@ WIRE_DDL = "shard int, lo int, payload binary"
 SKIPPED = -1
 """The `lo` of a row that is counted and dropped before the shuffle: its payload names a file that was skipped."""
 
+UNREADABLE = -2
+"""The `lo` of a row that is added up and dropped before the shuffle: its payload is the number of rows of files, as
+text, that could not be read."""
+
 _PART = b"a part: "
 """The first bytes of a part. A parcel begins in another way."""
 

@@ -118,6 +118,11 @@ def inputs_of(graph: Graph) -> Iterator[Input]:
                 "scripts have rows, and a source of the flow reads messages (changelog=): build the flow of the test "
                 "over rows with diff="
             )
+        if own.event_time is not None:
+            raise InvalidArgument(
+                "scripts have rows with times, and a source of the flow computes its times (time=): build the flow of "
+                "the test over rows with a column of times"
+            )
         input_name = name if len(seen) > 1 else None
         yield Input(
             name=input_name,

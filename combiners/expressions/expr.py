@@ -19,6 +19,7 @@ from .methods import require_text
 from .text import Named, literal_text, text_of
 from .text_methods import TextMethods
 from .time_methods import TimeMethods
+from .times import check_time_format
 from .zones import zone_info
 
 
@@ -178,6 +179,21 @@ class Expr(Adviser):
         if not isinstance(kind, pa.DataType):
             raise InvalidArgument(f"cast() takes an Arrow type such as pa.int64(), but was given {to!r}")
         return Expr("cast", (self, kind))
+
+    def cast_time(self, format: str = "") -> Expr:
+        """The value as an instant in UTC; null for a value that is no time in the years 1 to 9999.
+
+        `format` is the unit of numbers since 1970 ("s", "ms", "us" or "ns"), or the format of texts, whose directives
+        mean what they do in Python's `datetime.strptime`, with English names. Without it texts are ISO. A time without
+        a zone is UTC.
+
+        >>> import pyarrow as pa
+        >>> days = pa.table({"day": ["31.01.2024", "31.02.2024"]})
+        >>> col("day").cast_time("%d.%m.%Y").evaluate(days).is_null().to_pylist()
+        [False, True]
+        """
+        check_time_format(format)
+        return Expr("cast_time", (self, *([format] if format else [])))
 
     def fill_null(self, value: Any) -> Expr:
         """The value, or `value` where it is null."""

@@ -17,6 +17,7 @@ from .operands import filled, float_operand, require_no_overflow, value_type
 from .text import Named
 from .text_kernels import TEXT_KERNELS, concat
 from .time_kernels import TIME_KERNELS
+from .times import cast_time
 
 ARROW_FAULTS = (
     pa.ArrowInvalid,
@@ -201,6 +202,7 @@ _KERNELS: dict[str, Callable[..., Any]] = {
     "is_nan": pc.is_nan,
     "isin": _is_in,
     "cast": _cast,
+    "cast_time": cast_time,
     "field": pc.struct_field,
     "when": _when,
     "fill_null": _meeting(pc.coalesce),

@@ -9,9 +9,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...advice import OF_TEXTS
 from ...errors import InvalidArgument
 from .methods import E, Methods, require_text, require_whole
+from .missing_methods import OF_TEXTS
 from .text import Named
 
 _FURTHEST = 2**31 - 2

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ...advice import OF_TIMES
 from ...errors import InvalidArgument
 from .methods import E, Methods, require_text
+from .missing_methods import OF_TIMES
 from .units import every_of
 from .zones import is_zone
 

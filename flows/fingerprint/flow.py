@@ -108,7 +108,10 @@ def _time_of(leaf: Leaf | None) -> str | None:
     """The event times of a source: a column, or those of the arrival of its rows."""
     if leaf is None:
         return None
-    return "the time of arrival" if isinstance(leaf.settings.strategy, IngressTime) else leaf.settings.time
+    if isinstance(leaf.settings.strategy, IngressTime):
+        return "the time of arrival"
+    computed = leaf.settings.event_time
+    return leaf.settings.time if computed is None else _short(repr(computed.value))
 
 
 def inputs_of(step: Step) -> list[str]:

@@ -50,7 +50,10 @@ def check_time_and_weights(schema: pa.Schema, time: str, diff: str | None) -> No
         weights_of(schema.empty_table(), diff)
     kind = schema.field(time).type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        raise TypeMismatch(f"time= takes a timestamp column, but {time!r} is {kind}: cast it to timestamp first")
+        raise TypeMismatch(
+            f"time= takes a timestamp column, but {time!r} is {kind}: cast it to timestamp first, or give uc.flow() "
+            "time_format=, such as 'ms' for numbers or '%d.%m.%Y' for texts"
+        )
 
 
 class GroupingOptions(TypedDict, total=False):

@@ -89,7 +89,8 @@ class Live(Route):
                 port=port,
             )
             return replace(lift, rows=self.beside)
-        wanted = frozenset(feed.schema.names) if self.beside else leaf_columns(step, feed, leaf)
+        needed = leaf_columns(step, feed, leaf)
+        wanted = frozenset(feed.schema.names) if self.beside else needed
         schema = pa.schema([field for field in feed.schema if field.name in wanted])
         time, strategy = leaf.settings.time, leaf.settings.strategy
         future, guards = leaf.settings.max_future, step.guards
@@ -106,6 +107,8 @@ class Live(Route):
             input=place,
             port=port,
             rows=self.beside,
+            needed=needed,
+            left_out=self.forms.get(step),
         )
 
     def then(self, step: Step) -> LiftLive | None:
@@ -161,7 +164,7 @@ class Live(Route):
         if isinstance(feed.origin, Step):
             return self.shown(feed, self.run_step(feed.origin, self.packed(feed.origin), None))
         columns = list(feed.schema.names)
-        through = Through(feed.transforms, self.left_out_schema)
+        through = Through(feed.transforms, self.left_out_schema, self.flow.schema)
         return self.read(feed.origin).mapped(through, columns, None, spark_schema(self.schema), self.metric)
 
     def read(self, leaf: Leaf) -> Input:

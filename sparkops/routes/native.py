@@ -22,7 +22,7 @@ from ...flows.graph import groupings_of
 from ...panes.grouping.pane_columns import WINDOW
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST
-from ..inputs import DataFrameInput, Input, column
+from ..inputs import DataFrameInput, Input, TimedInput, column
 from ..sql_types import spark_type
 from .base import Route
 from .final_columns import final_pane
@@ -107,6 +107,8 @@ _BEGIN = "uncombine_begin"
 
 def native_plan(flow: Flow, input: Input) -> NativePlan | str:
     """The flow as Spark's own aggregation, or the reason why it cannot be native."""
+    if isinstance(input, TimedInput):
+        return "the tasks compute the event times (time=)"
     if not isinstance(input, DataFrameInput):
         return "files are read faster by the tasks themselves"
     if not input.native:

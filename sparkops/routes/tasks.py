@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
-from ...flows.left_out import LEFT_OUT, LeftOut, beside
+from ...flows.left_out import LEFT_OUT, LeftOut, beside, unreadable_rows
 from ...panes import Grouping
 from ...panes.grouping.final_panes import Final
 from ...panes.grouping.lift import Lift, keys_alone
@@ -46,6 +47,19 @@ class Through:
     transforms: Sequence[Transform]
     left_out: pa.Schema | None = None
     """The columns of rows that were left out, if a column for them is asked for."""
+    result: pa.Schema | None = None
+    """The columns of the result, if rows that were left out are shown beside it."""
+
+    @property
+    def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
+        """Shows rows of files that could not be read."""
+        return None if self.left_out is None else self._shown
+
+    def _shown(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        assert self.left_out is not None
+        assert self.result is not None
+        left_out = unreadable_rows(rows, self.left_out.field("row").type)
+        yield from batches_of(beside(self.result.empty_table(), left_out))
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         for table in tables:
@@ -160,6 +174,20 @@ class LiftLive:
     """The port of the operator to which the rows go."""
     rows: bool = False
     """True if all rows must travel as rows, because those that are left out are shown."""
+    needed: frozenset[str] | None = None
+    """The columns that decide the result, of those of a source; None means all."""
+    left_out: LeftOut | None = None
+    """The form of rows that are left out, if they are shown."""
+
+    @property
+    def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
+        """Sends rows of files that could not be read past all steps."""
+        return None if self.left_out is None else self._past
+
+    def _past(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        assert self.left_out is not None
+        parcel = Parcel(LEFT_OUT, self.left_out.unreadable(rows, self.port))
+        yield wire_batch([(self.ids[0], 0, parcel.pack())])
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         """Lift rows of a source, each with its processing time in the column `AT`."""
@@ -223,6 +251,8 @@ class Clocks:
     """Sends the last processing time of the rows of a task to every shard, and nothing else."""
 
     ids: tuple[int, ...]
+    counts: ClassVar[bool] = False
+    """Rows that cannot be read are counted where the rows themselves go."""
 
     def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
         last = max((int(int64_column(table[AT]).max()) for table in tables if table.num_rows), default=None)

@@ -186,7 +186,7 @@ def test_an_interrupt_of_a_script_keeps_the_entries_before() -> None:
     assert (code, left["kind"]) == (0, "KeyboardInterrupt"), err
     assert (left["totals"], left["steps"]) == ([4, 5, 6], [0, 1, 4])
     held = "the first minute is over, and the row of entry 5 is not in a window yet"
-    assert left["counts"] == {"dropped": 1, "finished": 0, "unassigned": 0, "bad": 1, "held": 2}, held
+    assert left["counts"] == {"dropped": 1, "finished": 0, "unassigned": 0, "bad": 1, "unreadable": 0, "held": 2}, held
     assert (left["why"], left["dropped_rows"], left["watermarks"]) == (["late", "bad"], [[3, 0]], 5)
     assert left["last"] == "the run was interrupted in entry 5 of 7; 2 rows left out (1 bad, 1 late): see left_out"
     assert left["notes"] == [

@@ -25,6 +25,9 @@ def joined() -> uc.Flow:
 
 FLOWS = {
     "rows": lambda: uc.flow(ROWS),
+    "times": lambda: (
+        uc.flow(ROWS, time="x", time_format="ms", watermark="1 minute").window("1 day").combine(n=uc.Count())
+    ),
     "steps": lambda: (
         uc.flow(ROWS).with_columns(y=uc.col("x") < 3).distinct("k<b>").window("1 minute").combine(n=uc.Count())
     ),

@@ -44,7 +44,7 @@ def test_rule_66_each_reason() -> None:
     ]
     result = flow.combine(by="k", n=uc.Count()).run(script)
     assert left_out(result) == [(1, "bad", 2, 0), (1, "unassigned", 3, 0), (1, "finished", 4, 1), (1, "late", 5, 3)]
-    assert result.counts() == {"dropped": 1, "finished": 1, "unassigned": 1, "bad": 1, "held": 0}
+    assert result.counts() == {"dropped": 1, "finished": 1, "unassigned": 1, "bad": 1, "unreadable": 0, "held": 0}
 
 
 def test_rule_66_a_row_of_several_windows_is_left_out_once() -> None:
@@ -156,7 +156,8 @@ def test_rows_of_two_inputs_are_one_table() -> None:
     [row] = flow.run([*after, late]).left_out.to_pylist()
     assert (row["side"], row["why"], row["row"]["x"], row["row"]["y"]) == ("left", "late", 1, None)
     nothing = flow.run(after).left_out
-    assert (nothing.num_rows, nothing.schema.names) == (0, ["stage", "side", "why", "row", "step"])
+    names = ["stage", "side", "why", "row", "file", "line", "text", "step"]
+    assert (nothing.num_rows, nothing.schema.names) == (0, names)
 
 
 def test_a_local_flow_has_its_rows_in_the_result() -> None:

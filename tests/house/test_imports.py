@@ -22,7 +22,7 @@ SHARED = {"advice", "errors"}
 FACE = "uncombine"
 
 # Modules of one class that users read from top to bottom, which may be longer than others.
-READ_BY_USERS = {"flows/flow.py", "advice.py"}  # a class, and a table of names
+READ_BY_USERS = {"flows/flow.py"}
 
 # Rooms that are written as programs of users are: they may import the face of the package.
 USERS = {"cli"}

@@ -26,7 +26,7 @@ def test_an_empty_script_gives_an_empty_table_of_the_same_columns(late: str) -> 
     nothing = run_script([], schema=SCHEMA, **options)
     assert nothing.num_rows == 0
     assert nothing.schema.equals(run_script([uc.Elements([])], schema=SCHEMA, **options).schema)
-    assert nothing.counts() == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 0, "held": 0}
+    assert nothing.counts() == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 0, "unreadable": 0, "held": 0}
     assert nothing.output_watermarks == nothing.dropped_rows == []
     assert (nothing.left_out.num_rows, nothing.left_out.schema.field("row").type) == (0, pa.struct(list(SCHEMA)))
 

@@ -40,7 +40,7 @@ def test_rows_move_and_the_watermark_waits_for_them() -> None:
     ]
     result = flow.combine(x=uc.Sum("x")).run(script)
     assert shown(result) == [(3, 0, 6)]
-    assert result.counts() == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 2, "held": 1}
+    assert result.counts() == {"dropped": 0, "finished": 0, "unassigned": 0, "bad": 2, "unreadable": 0, "held": 1}
     assert [row["pane"]["watermark"] for row in result.to_pylist()] == [noon(60)]
 
 

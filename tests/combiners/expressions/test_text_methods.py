@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine import Expr, col, concat
-from uncombine.advice import OF_TEXTS
+from uncombine.combiners.expressions.missing_methods import OF_TEXTS
 from uncombine.errors import InvalidArgument, NoSuchStep, TypeMismatch
 
 TEXTS = [

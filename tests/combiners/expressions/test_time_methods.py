@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import uncombine as uc
 from uncombine import Expr, col
-from uncombine.advice import OF_TIMES
+from uncombine.combiners.expressions.missing_methods import OF_TIMES
 from uncombine.combiners.expressions.units import count_and_unit, every_of
 from uncombine.errors import InvalidArgument, NoSuchStep, OutOfRange, TypeMismatch
 

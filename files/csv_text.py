@@ -1,0 +1,291 @@
+"""The text of a CSV file in blocks of whole rows, cut as Arrow's parser cuts it: by quotes, and by any end of a line.
+
+Guarded by tests/files/test_csv_text.py and tests/files/test_bad_rows.py.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from .unreadable_rows import NO_TEXT, TextBlock, TextRow
+
+LONGEST = 1 << 30
+"""The bytes of the longest row that can be read, since Arrow counts the bytes of a block in 31 bits."""
+
+BOM = b"\xef\xbb\xbf"
+"""The mark of the order of bytes, with which a file of UTF-8 may begin."""
+
+_HEAD = 1 << 16
+"""The bytes in which the header is looked for first, and the last line."""
+
+_END = re.compile(rb"\r\n|\r|\n")
+
+_MARK = "uncombine.unreadable"
+"""The name of the treatment of bytes that are no text in the encoding of a file."""
+
+
+def _marked(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return NO_TEXT.decode("utf-8", "surrogatepass"), error.end
+
+
+codecs.register_error(_MARK, _marked)
+
+
+class TextStream:
+    """The text of a file as UTF-8, without its compression."""
+
+    def __init__(self, system: pafs.FileSystem, path: str, encoding: str = "utf8") -> None:
+        self._stream = system.open_input_stream(path, compression="detect")
+        self._decoder, self._text = None, memoryview(b"")
+        if codecs.lookup(encoding).name != "utf-8":
+            self._decoder = codecs.getincrementaldecoder(encoding)(_MARK)
+
+    def fill(self, memory: memoryview) -> int:
+        """Fill some memory; the number of bytes is smaller than asked for only where the file ends."""
+        count = 0
+        while count < len(memory) and (more := self._read(memory[count:])):
+            count += more
+        return count
+
+    def _read(self, memory: memoryview) -> int:
+        if self._decoder is None:
+            return int(self._stream.readinto(memory))
+        while not self._text:
+            piece = self._stream.read_buffer(len(memory)).to_pybytes()
+            self._text = memoryview(self._decoder.decode(piece, not piece).encode("utf-8", "surrogatepass"))
+            if not piece:
+                break
+        count = min(len(memory), len(self._text))
+        memory[:count], self._text = self._text[:count], self._text[count:]
+        return count
+
+    def __enter__(self) -> TextStream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()
+
+
+def line_ends(data: bytes | bytearray, start: int = 0, stop: int | None = None) -> int:
+    r"""The number of ends of lines between two places.
+
+    >>> line_ends(b"a\r\nb\rc\n")
+    3
+    """
+    stop = len(data) if stop is None else stop
+    letters = np.frombuffer(data, np.uint8, stop - start, start) if stop > start else np.zeros(0, np.uint8)
+    count = int(np.count_nonzero(letters == ord("\n")))
+    if data.find(b"\r", start, stop) >= 0:
+        count += int(np.count_nonzero(letters == ord("\r"))) - data.count(b"\r\n", start, stop)
+    return count
+
+
+@dataclass(frozen=True)
+class CsvForm:
+    r"""The characters that part the values and the rows of a CSV file.
+
+    >>> rows, endless = CsvForm(newlines_in_values=True).rows(b'1,"a\nb"\n\n2,c\n3,"d\n4,e\n', 1)
+    >>> [(row.line, row.text) for row in rows], endless[0].line
+    ([(1, b'1,"a\nb"'), (4, b'2,c'), (6, b'4,e')], 5)
+    """
+
+    delimiter: bytes = b","
+    quote: bytes | None = b'"'
+    double_quote: bool = True
+    escape: bytes | None = None
+    newlines_in_values: bool = False
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> CsvForm:
+        """The form that the options of a CSV file name, with Arrow's defaults."""
+        quote, escape = options.get("quote_char", '"'), options.get("escape_char", False)
+        return cls(
+            options.get("delimiter", ",").encode(),
+            quote.encode() if quote else None,
+            options.get("double_quote", True),
+            escape.encode() if escape else None,
+            options.get("newlines_in_values", False),
+        )
+
+    def blocks(self, stream: TextStream, size: int, skip_rows: int, header: bool) -> Iterator[TextBlock]:
+        """The rows after the lines that are skipped and the header, in blocks of about so many bytes.
+
+        A block is in memory that the next one is put into, because new memory takes as long as the parsing of it.
+        """
+        data, filled, line, is_last = bytearray(2 * size), 0, 0, False
+        while not is_last:
+            more = max(size, filled)  # so that a row of many blocks is not searched with each of them
+            if len(data) < filled + more:
+                data = data[:filled] + bytearray(more)
+            count = stream.fill(memoryview(data)[filled : filled + more])
+            filled, is_last, start = filled + count, count < more, 0
+            if line == 0:
+                body = self._body(bytes(data[: min(filled, _HEAD)]), skip_rows, header)
+                if body is None:  # the header may be all that there is, in a line without an end
+                    body = self._body(bytes(data[:filled]) + b"\n" * is_last, skip_rows, header)
+                start = filled if body is None else min(body, filled)
+                line = 0 if body is None else 1 + line_ends(data, 0, start)
+            end = 0
+            if line:
+                end = filled if is_last else self.end(data, start, filled)
+            if end > start:
+                block = memoryview(data)[start:end]
+                yield TextBlock(
+                    block, line, lines := line_ends(data, start, end), is_last, self._is_special(data, start, end)
+                )
+                line, start = line + lines, end
+            elif filled > LONGEST:
+                raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
+            if line:
+                rest = data[start:filled]
+                data[: len(rest)] = rest
+                filled = len(rest)
+
+    def _body(self, data: bytes, skip_rows: int, header: bool) -> int | None:
+        """The place after the skipped lines and the header; None if the data end before."""
+        place = len(BOM) if data.startswith(BOM) else 0
+        for _ in range(skip_rows):
+            end = _END.search(data, place)
+            if end is None or end.end() == len(data):
+                return None
+            place = end.end()
+        if header:
+            place = re.compile(rb"[\r\n]*").match(data, place).end()  # type: ignore[union-attr]
+            row = self._row.match(data, place)
+            end = None if row is None else _END.match(data, row.end())
+            if end is None or (end[0] == b"\r" and end.end() == len(data)):
+                return None
+            place = end.end()
+        return place
+
+    def end(self, data: bytes | bytearray, start: int, stop: int) -> int:
+        """The place after the last whole row of those that begin at a place; 0 if there is none."""
+        last = stop - 1  # after an \r there may come the \n that belongs to it
+        if not self.newlines_in_values or not self._is_special(data, start, stop):
+            return max(data.rfind(b"\n", start, stop), data.rfind(b"\r", start, last)) + 1
+        quotes = self._quotes(data, start, stop)
+        if quotes is None:
+            rows, endless = self._places(data, start, stop)
+            if endless:  # its quote may be closed by what comes next
+                rows = [row for row in rows if row < endless[0]]
+            ends = (_END.match(data, end, stop) for _, end in reversed(rows))
+            return next((end.end() for end in ends if end and not (end[0] == b"\r" and end.end() == stop)), 0)
+        end = stop
+        while (end := max(data.rfind(b"\n", start, end), data.rfind(b"\r", start, min(end, last)))) >= 0:
+            if np.searchsorted(quotes, end) % 2 == 0:
+                return end + 1
+        return 0
+
+    def is_closed(self, data: bytes) -> bool:
+        """False if data that begin with a row end within quotes."""
+        if not self._is_special(data, 0, len(data)):
+            return True
+        quotes = self._quotes(data, 0, len(data))
+        return not self._places(data, 0, len(data))[1] if quotes is None else len(quotes) % 2 == 0
+
+    def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
+        """The rows of data that begin at a line, and the lines with a quote that is not closed, which are none.
+
+        Without `newlines_in_values` each line is a row.
+        """
+        if not self.newlines_in_values or not self._is_special(data, 0, len(data)):
+            rows = [TextRow(number, text) for number, text in enumerate(data.splitlines(), line) if text]
+            endless = {
+                row for row in rows if self._is_special(row.text, 0, len(row.text)) and not self._is_row(row.text)
+            }
+            return [row for row in rows if row not in endless] if endless else rows, sorted(endless)
+        ends = np.array([end.start() for end in _END.finditer(data)], np.int64)
+        whole, endless_rows = (
+            [TextRow(line + int(number), data[start:end]) for number, (start, end) in zip(numbers, places, strict=True)]
+            for places in self._places(data, 0, len(data))
+            for numbers in [np.searchsorted(ends, [start for start, _ in places])]
+        )
+        return whole, endless_rows
+
+    def is_whole(self, block: TextBlock, rows: int) -> bool:
+        """True if so many rows are all of a block, and none of them ends within quotes because the block does."""
+        if not block.has_quotes:
+            return True
+        if self.newlines_in_values:
+            return not block.is_last or self.is_closed(bytes(block.data))
+        # A line that goes on takes the next one with it, so that there are fewer rows, unless it is the last.
+        lines = block.lines + (block.data[-1] not in b"\r\n")
+        if rows != lines and rows != sum(map(bool, bytes(block.data).splitlines())):
+            return False
+        for tail in (block.data[-_HEAD:], block.data):
+            *before, last = bytes(tail).rstrip(b"\r\n").splitlines() or [b""]
+            if before or len(tail) == len(block.data):
+                break
+        return self._is_row(last)
+
+    def _is_row(self, text: bytes) -> bool:
+        return self._row.fullmatch(text) is not None
+
+    def _is_special(self, data: bytes | bytearray, start: int, stop: int) -> bool:
+        """True if a row can be more than a line."""
+        return any(mark is not None and data.find(mark, start, stop) >= 0 for mark in (self.quote, self.escape))
+
+    def _quotes(self, data: bytes | bytearray, start: int, stop: int) -> np.ndarray | None:
+        """The places of quotes, if every second one begins a value in quotes and the next one ends it."""
+        if self.quote is None or (self.escape is not None and data.find(self.escape, start, stop) >= 0):
+            return None
+        letters = np.frombuffer(data, np.uint8, stop)
+        places = start + np.flatnonzero(letters[start:] == ord(self.quote))
+        opening = places[::2]
+        return places if self._may_open[letters[opening[opening > start] - 1]].all() else None
+
+    @cached_property
+    def _may_open(self) -> np.ndarray:
+        """True for each letter after which a quote opens a value.
+
+        After a quote that ends a value, one that begins another is the second of two that stand for one.
+        """
+        may = np.zeros(256, np.bool_)
+        may[list(self.delimiter + b"\r\n" + (self.quote or b"" if self.double_quote else b""))] = True
+        return may
+
+    def _places(
+        self, data: bytes | bytearray, start: int, stop: int
+    ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+        """The places of rows, and of lines in which a quote opens that is not closed."""
+        rows, endless = list[tuple[int, int]](), list[tuple[int, int]]()
+        place, match = start, self._row.match
+        while place < stop:  # a loop over rows, because a row says where the next one begins
+            if data[place] in b"\r\n":
+                place += 1
+            elif (row := match(data, place, stop)) is not None:
+                rows.append((place, row.end()))
+                place = row.end()
+            else:
+                end = _END.search(data, place, stop)
+                endless.append((place, stop if end is None else end.start()))
+                place = endless[-1][1]
+        return rows, endless
+
+    @cached_property
+    def _row(self) -> re.Pattern[bytes]:
+        """A row up to the end of its last line. It does not match where a quote is not closed."""
+        mark, escape = re.escape(self.delimiter), re.escape(self.escape or b"")
+        escaped = b"|" + escape + b"." if escape else b""
+        plain = b"(?:[^" + mark + rb"\r\n" + escape + b"]++" + escaped + b")*+"
+        value = plain
+        if self.quote is not None:
+            quote = re.escape(self.quote)
+            double = b"|" + quote * 2 if self.double_quote else b""
+            inside = b"(?:[^" + quote + escape + b"]++" + double + escaped + b")*+"
+            value = b"(?:" + quote + inside + quote + plain + b"|(?!" + quote + b")" + plain + b")"
+        return re.compile(value + b"(?:" + mark + value + rb")*+(?=[\r\n]|\Z)", re.DOTALL)
+
+
+__all__ = ["BOM", "LONGEST", "CsvForm", "TextStream", "line_ends"]

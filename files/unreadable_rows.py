@@ -1,0 +1,230 @@
+"""Rows of text files that cannot be read: each is found among its neighbours, and is an error or is left out.
+
+Arrow's readers refuse all rows of a block for one bad value. Here the block is cut in halves until what is refused is a
+single row, so that the readers alone say what is good.
+
+Guarded by tests/files/test_unreadable_rows.py and tests/files/test_bad_rows.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from .paths import parts_of
+
+UNREADABLE = pa.schema([("file", pa.string()), ("line", pa.int64()), ("text", pa.string())])
+"""The columns of rows that cannot be read: where each is, and the beginning of its text."""
+
+LONGEST_TEXT = 40
+"""The most characters of a file that are shown in one place."""
+
+REFUSED = (ValueError, OverflowError)
+"""The errors of readers for rows, among them Arrow's. Errors of files and of memory are others."""
+
+NO_TEXT = "\udcff".encode("utf-8", "surrogatepass")
+"""Stands for bytes that are no text in the encoding of a file, and is no UTF-8."""
+
+_ENDLESS = "a quote is not closed (values of several lines need newlines_in_values=True)"
+
+_PLACE = re.compile(r"Row #\d+: | in row \d+")
+"""The place of a row in the words of Arrow, which counts from where it was told to begin."""
+
+
+class TextRow(NamedTuple):
+    """A row as text, and the number of the line in which it begins."""
+
+    line: int
+    text: bytes
+
+
+class TextBlock(NamedTuple):
+    """Some rows of a file as text."""
+
+    data: bytes | memoryview
+    line: int
+    """The number of the line in which it begins."""
+    lines: int
+    """The number of ends of lines in it."""
+    is_last: bool = False
+    has_quotes: bool = False
+    """True if a row can have several lines, or end where no line does."""
+
+
+class BadRow(pa.ArrowInvalid):  # type: ignore[misc]
+    """A row cannot be read, which is an error; the message names its line."""
+
+
+@dataclass(frozen=True)
+class BadRows:
+    """The treatment of the rows of a file that cannot be read.
+
+    >>> left = []
+    >>> BadRows("/data/a.csv", left.append)([TextRow(7, b"five")], "it is no number")
+    >>> left[0].to_pylist()
+    [{'file': '/data/a.csv', 'line': 7, 'text': 'five'}]
+    """
+
+    path: str = ""
+    leave_out: Callable[[pa.Table], None] | None = None
+    """Takes the rows that are left out, in the columns of `UNREADABLE`; None if the first of them is an error."""
+    needed: frozenset[str] | None = None
+    """The columns without which a row is bad. A bad value of another one is null. None means all columns."""
+
+    def __call__(self, rows: Sequence[TextRow], reason: object) -> None:
+        """Leave these rows out, or raise for the first of them."""
+        if not rows:
+            return
+        if self.leave_out is None:
+            words = _PLACE.sub("", str(reason).partition("\n")[0])
+            raise BadRow(f"line {rows[0].line}: {words}")
+        address, inside = parts_of(self.path)
+        lines, texts = [row.line for row in rows], [_shown(row.text) for row in rows]
+        self.leave_out(pa.table([[address + inside] * len(rows), lines, texts], schema=UNREADABLE))
+
+    @property
+    def are_errors(self) -> bool:
+        """True if a bad row is an error."""
+        return self.leave_out is None
+
+
+ERRORS = BadRows()
+"""Every bad row is an error."""
+
+
+def shortened(text: str) -> str:
+    """The first characters of a text from a file.
+
+    >>> shortened("k" * 99)
+    'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...'
+    """
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+
+
+def _shown(text: bytes) -> str:
+    beginning = text[: 4 * LONGEST_TEXT + 4].replace(NO_TEXT, "\ufffd".encode())
+    return shortened(beginning.decode("utf-8", "replace"))
+
+
+class RowReader(Protocol):
+    """Reads some columns of rows that are text, all of them or none."""
+
+    schema: pa.Schema
+    """The columns that it reads."""
+
+    def __call__(self, data: bytes | memoryview) -> pa.Table:
+        """The rows; raises one of `REFUSED` if one of them cannot be read."""
+
+    def only(self, columns: Sequence[str]) -> RowReader:
+        """The reader of some of its columns."""
+
+    def is_whole(self, block: TextBlock, rows: int) -> bool:
+        """False if not every row of a block is one of so many rows that were read from it."""
+
+    def rows(self, data: bytes, line: int) -> tuple[list[TextRow], list[TextRow]]:
+        """The rows in data that begin at a line, and the lines among them of which the end is missing."""
+
+    def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
+        """A mask of rows of which it is certain, without trying each, that they cannot be read."""
+
+
+def read_rows(block: TextBlock, read: RowReader, bad: BadRows) -> Iterator[pa.Table]:
+    """The rows of a block, in tables; those that cannot be read go to `bad`."""
+    try:
+        table = read(block.data)
+        if read.is_whole(block, table.num_rows):
+            yield table
+            return
+    except REFUSED:
+        pass
+    rows, endless = read.rows(bytes(block.data), block.line)
+    if bad.are_errors:
+        if endless:
+            rows = [row for row in rows if row.line < endless[0].line]
+    elif rows and (wrong := _needed_part(read, bad.needed).screened(rows)).any():
+        bad([row for row, is_wrong in zip(rows, wrong, strict=True) if is_wrong], "")
+        rows = [row for row, is_wrong in zip(rows, wrong, strict=True) if not is_wrong]
+    yield from _good(rows, read, bad)
+    bad(endless, _ENDLESS)
+
+
+def _good(rows: list[TextRow], read: RowReader, bad: BadRows) -> Iterator[pa.Table]:
+    """The good rows, in tables."""
+    waiting = [rows] if rows else []
+    while waiting:
+        some = waiting.pop()
+        try:
+            yield _table(some, read, bad.needed)
+        except REFUSED as error:
+            if len(some) == 1:
+                bad(some, error)
+            else:
+                waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+
+
+def _table(rows: Sequence[TextRow], read: RowReader, needed: frozenset[str] | None) -> pa.Table:
+    """The rows as a table, with null for a bad value that is not needed; raises if one of them is bad."""
+    data = _joined(rows)
+    names = read.schema.names
+    optional = [] if needed is None else [name for name in names if name not in needed]
+    try:
+        return _counted(rows, read(data))
+    except REFUSED:
+        if not optional:
+            raise
+    table = _counted(rows, _needed_part(read, needed)(data))
+    columns = {name: _values(rows, read.only([name]), read.schema.field(name).type) for name in optional}
+    return pa.table({name: columns[name] if name in columns else table[name] for name in names})
+
+
+def _needed_part(read: RowReader, needed: frozenset[str] | None) -> RowReader:
+    """The reader of the columns without which a row is bad."""
+    return read if needed is None else read.only([name for name in read.schema.names if name in needed])
+
+
+def _values(rows: Sequence[TextRow], read: RowReader, kind: pa.DataType) -> pa.ChunkedArray:
+    """The values of the only column of a reader, with null for those that are bad."""
+    chunks: list[pa.Array] = []
+    waiting = [rows]
+    while waiting:
+        some = waiting.pop()
+        try:
+            chunks += _counted(some, read(_joined(some))).column(0).chunks
+        except REFUSED:
+            if len(some) == 1:
+                chunks.append(pa.nulls(1, kind))
+            else:
+                waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+    return pa.chunked_array(chunks, kind)
+
+
+def _joined(rows: Sequence[TextRow]) -> bytes:
+    return b"\n".join([*(row.text for row in rows), b""])
+
+
+def _counted(rows: Sequence[TextRow], table: pa.Table) -> pa.Table:
+    """The table; raises if some of the rows became one."""
+    if len(rows) > 1 and table.num_rows != len(rows):
+        raise pa.ArrowInvalid("rows run into each other")
+    return table
+
+
+__all__ = [
+    "ERRORS",
+    "LONGEST_TEXT",
+    "NO_TEXT",
+    "REFUSED",
+    "UNREADABLE",
+    "BadRow",
+    "BadRows",
+    "RowReader",
+    "TextBlock",
+    "TextRow",
+    "read_rows",
+    "shortened",
+]

@@ -1,0 +1,57 @@
+"""The rows of sources that cannot be read, in a run in this process, and the steps that they were on their way to.
+
+Guarded by tests/files/test_bad_rows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from ..flows.graph import Graph, Leaf, Step, leaf_columns
+from ..flows.left_out import unreadable_rows
+
+
+class UnreadableRows:
+    """The rows of the sources of a graph that cannot be read."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.by_leaf: dict[Leaf, list[pa.Table]] = {}
+
+    def take(self, leaf: Leaf) -> Callable[[pa.Table], None]:
+        """Takes the rows of a source that cannot be read. Threads call it, in any order."""
+        return self.by_leaf.setdefault(leaf, []).append
+
+    def shown(self) -> Iterator[tuple[Step | None, pa.Table]]:
+        """The rows in their order, as rows that were left out, with the step that they were on their way to."""
+        for leaf, tables in self.by_leaf.items():
+            if not tables:
+                continue
+            rows = pa.concat_tables(tables).sort_by([("file", "ascending"), ("line", "ascending")])
+            ways = ((step, i) for step in self.graph.steps for i, feed in enumerate(step.feeds) if feed.leaf is leaf)
+            if (way := next(ways, None)) is None:
+                yield None, unreadable_rows(rows, self.row)
+            else:
+                step, place = way
+                port = step.ports[place] if step.ports else 0
+                yield step, self.graph.left_out[step].unreadable(rows, port)
+
+    @property
+    def row(self) -> pa.StructType:
+        """The columns of rows that are left out: those of the inputs of all steps, or else of the sources."""
+        forms = self.graph.left_out.values()
+        return next((form.row for form in forms), pa.struct(list(self.graph.leaves[0].schema)))
+
+    def needed(self, leaf: Leaf) -> frozenset[str] | None:
+        """The columns of a source without which a row cannot be read, as its flow needs them; None for all of them."""
+        for step in self.graph.steps:
+            for feed in step.feeds:
+                if feed.leaf is leaf:
+                    at = leaf.settings.processing_time
+                    return leaf_columns(step, feed, leaf) | frozenset(() if at is None else (at,))
+        return None
+
+
+__all__ = ["UnreadableRows"]
