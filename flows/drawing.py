@@ -28,9 +28,9 @@ def drawing(flow: Flow, how: str) -> str:
     label = escape("; ".join(line.strip() for line in words.lines()), quote=True)
     shapes = "".join(chain.shapes(1, 1))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" width="{chain.width + 2:.0f}" '
-        f'height="{chain.height + 2:.0f}" font-family="monospace" font-size="12" fill="currentColor" '
-        f'stroke="none">{shapes}</svg><p>{escape(how)}</p>'
+        f'<div style="overflow-x: auto"><svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
+        f'width="{chain.width + 2:.0f}" height="{chain.height + 2:.0f}" font-family="monospace" font-size="12" '
+        f'fill="currentColor" stroke="none">{shapes}</svg></div><p>{escape(how)}</p>'
     )
 
 

@@ -225,7 +225,7 @@ def _each(rows: Rows, made: Callable[[int], list[int]]) -> Rows:
 
 def _both(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
     """Two pipelines made one."""
-    return r.choice([_united, _joined, _joined, _windows_joined])(r, _renamed(r, one), _renamed(r, other))
+    return r.choice([_united, _joined, _joined, _windows_joined])(r, _renamed(r, one), other)
 
 
 def _united(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
