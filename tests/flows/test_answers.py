@@ -242,3 +242,14 @@ def test_the_number_of_turns_changes_no_result(turns: int, monkeypatch: pytest.M
     assert (again.dropped_rows, again.counts()) == (whole.dropped_rows, whole.counts())
     assert whole.num_rows > 20
     assert whole.left_out.num_rows > 20
+
+
+def test_a_warning_names_the_line_of_the_user() -> None:
+    rows = [{"ts": (i * 37 % 50) * MINUTE, "seen": i * MINUTE} for i in range(200)]
+    played = uc.flow(rows, watermark="1 minute", processing_time="seen").replay()
+    flow = played.window("1 minute").combine(n=uc.Count())
+    with pytest.warns(UserWarning, match="has left out") as told:
+        flow.run()
+        flow.collect()
+        uc.flow(rows).window("1 minute").combine(n=uc.Count()).show()
+    assert [one.filename for one in told] == [__file__, __file__]
