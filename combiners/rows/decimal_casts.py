@@ -53,6 +53,8 @@ def _require_room(values: Any, kind: pa.DataType) -> None:
         return
     shift = kind.scale - values.type.scale
     if shift > 0 and values.type.precision + shift > _DIGITS[values.type.bit_width]:
+        if values.type.bit_width < 128:  # Arrow has no least value of these, and more digits are no danger
+            values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
         some = [values] if isinstance(values, pa.Scalar) else pc.min_max(values).values()
         for number in (value.as_py() for value in some if value.is_valid):
             near(number, kind)

@@ -248,7 +248,7 @@ def test_a_warning_names_the_line_of_the_user() -> None:
     rows = [{"ts": (i * 37 % 50) * MINUTE, "seen": i * MINUTE} for i in range(200)]
     played = uc.flow(rows, watermark="1 minute", processing_time="seen").replay()
     flow = played.window("1 minute").combine(n=uc.Count())
-    with pytest.warns(UserWarning, match="has left out") as told:
+    with pytest.warns(UserWarning, match="has left out") as told:  # noqa: PT031
         flow.run()
         flow.collect()
         uc.flow(rows).window("1 minute").combine(n=uc.Count()).show()

@@ -66,9 +66,17 @@ def printed(example: Example, name: str, names: dict[str, Any]) -> str:
     return out.getvalue()
 
 
+def names_of(page: Path) -> dict[str, Any]:
+    """The names after all examples of a page have run, without what they print."""
+    names: dict[str, Any] = {"__name__": page.stem}
+    for example in examples(page.read_text(encoding="utf-8")):
+        printed(example, str(page), names)
+    return names
+
+
 if __name__ == "__main__":
     problems = [problem for path in sys.argv[1:] for problem in failures(Path(path).read_text("utf-8"), path)]
     print("\n\n".join(problems) or "the examples of the pages print what they say")
     sys.exit(len(problems))
 
-__all__ = ["examples", "failures"]
+__all__ = ["examples", "failures", "names_of"]

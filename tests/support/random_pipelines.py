@@ -17,6 +17,7 @@ from by_words import said
 from row_steps import START, TIME, draw_trigger
 
 import uncombine as uc
+from uncombine.flows.flow import input_of
 from uncombine.panes.upserts.upserts import Upserts
 
 SECOND = 1_000_000
@@ -195,7 +196,7 @@ def _counted_up(r: random.Random, one: Pipeline) -> Pipeline:
 
 def _written_out(r: random.Random, one: Pipeline) -> Pipeline:
     """A number of the text of the key and of the clock."""
-    time = uc.col("event_time" if "event_time" in one.flow.schema.names else "ts")
+    time = uc.col(input_of(one.flow).time)
     letters = uc.concat(uc.col("k"), "é").str.len_chars().fill_null(0)
     early = uc.when(time - time.dt.truncate("1 minute") < uc.span("20 seconds"), 1, 0)
     flow = one.flow.with_columns(x=uc.col("x") + letters + time.dt.second() % 3 + early)

@@ -17,7 +17,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.combiners.rows.decoded_sizes import cut, fixed_bytes
-from uncombine.files import parquet_files, reading, text_files
+from uncombine.files import csv_text, parquet_files, reading, text_files
 from uncombine.files.reading import describe, read, splits
 from uncombine.sparkops import pieces
 
@@ -82,8 +82,8 @@ def test_what_repeats_is_read_whole_in_bounded_tables(
     decoded = []
     original = reading._next
 
-    def watched(tables: Any, name: str) -> Any:
-        table = original(tables, name)
+    def watched(*arguments: Any) -> Any:
+        table = original(*arguments)
         if table is not None:
             decoded.append(table.nbytes)
         return table
@@ -163,6 +163,7 @@ def test_csv_rows_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_lines_beyond_all_measure_are_the_files_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_files, "BLOCK", 100)
     monkeypatch.setattr(text_files, "LONGEST", 1000)
+    monkeypatch.setattr(csv_text, "LONGEST", 1000)
     for ending, text in (("csv", f"a\n{LONG}\n"), ("json", f'{{"a": "{LONG}"}}\n')):
         path = tmp_path / f"x.{ending}"
         path.write_text(text)

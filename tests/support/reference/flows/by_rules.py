@@ -56,7 +56,10 @@ class ByRule:
 
     def numbers(self) -> dict[str, int]:
         """The counts, and in `held` the number of windows."""
-        return {name: getattr(self.inner, name) for name in COUNTS} | {"held": len(self.inner.lives())}
+        return {name: getattr(self.inner, name) for name in COUNTS} | {
+            "unreadable": 0,  # rows of files alone
+            "held": len(self.inner.lives()),
+        }
 
     def left_out(self) -> list[tuple[str, Row]]:
         """The rows without a result, each with the reason."""

@@ -138,7 +138,7 @@ def _streamed(case: Case, flow: Any) -> Found:
     r = random.Random(case.seed + 1)
     beside = shows_left_out(case)
     engine, panes = Engine(flow, None if case.in_order else case.seed, beside=beside), list[pa.Table]()
-    totals: list[dict[str, int]] = [dict.fromkeys((*COUNTS, "held"), 0) for _ in case.stages]
+    totals: list[dict[str, int]] = [dict.fromkeys((*COUNTS, "unreadable", "held"), 0) for _ in case.stages]
     now = None
     for some in _joined(case, r, 0.0 if case.clocked else 0.4):
         if case.clocked:
