@@ -132,7 +132,7 @@ def unreadable(path: str, error: Exception) -> UnreadableFile:
     reason = _without_row(str(error).partition("\n")[0])
     if _OF_ANOTHER_TYPE.search(reason):
         remedy = f"give schema= with a type that takes all files (without it the first file decides), {remedy}"
-    if not isinstance(error, OSError | pa.ArrowException):
+    if not isinstance(error, OSError | pa.ArrowException | BadRow):
         reason = f"{type(error).__name__}: {reason}"
     return UnreadableFile(f"{path} cannot be read: {reason}: {remedy}", path)
 

@@ -215,7 +215,10 @@ class JsonSource:
     def __init__(self, system: pafs.FileSystem, path: str, schema: pa.Schema | None, bad: BadRows = ERRORS) -> None:
         self.system, self.path, self.wanted, self.bad = system, path, schema, bad
         if schema is None:
-            block = next(self._blocks(HEAD), b"")
+            blocks = self._blocks(HEAD)
+            block, rest = next(blocks, b""), next(blocks, b"")
+            if len(block) + len(rest) <= HEAD:  # the last line of a small file may have no end
+                block += rest
             if _depth(block) > DEEPEST:
                 raise pa.ArrowInvalid(f"values are nested more than {DEEPEST} deep")
             schema = with_times(_inferred(block, bad))
