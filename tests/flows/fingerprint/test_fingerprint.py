@@ -58,6 +58,22 @@ def test_a_flow_equals_itself_when_it_is_made_again(name: str) -> None:
         assert told(Pair(made, made, ON)) is None
 
 
+def test_event_times_that_are_computed_are_those_of_an_expression() -> None:
+    schema = pa.schema([("ms", pa.int64()), *SCHEMA])
+
+    def made(**options: Any) -> Any:
+        flow = uc.flow(schema, watermark="1 minute", tuning=uc.Tuning(shards=2), **options)
+        return lambda _: counted(flow)
+
+    in_ms, in_us = ({"time": uc.col("ms").cast_time(unit)} for unit in ("ms", "us"))
+    assert told(Pair(made(**in_ms), made(time="ms", time_format="ms"), ON)) is None
+    for before, after, words in [
+        (in_ms, in_us, "its event time was \"col('ms').cast_time('ms')\" and is \"col('ms').cast_time('us')\" (time=)"),
+        ({}, in_ms, "its event time was 'ts' and is \"col('ms').cast_time('ms')\" (time=)"),
+    ]:
+        assert words in str(told(Pair(made(**before), made(**after), "")))
+
+
 def test_there_are_sixty_changes() -> None:
     assert len(PAIRS) >= 60
 
