@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
+import pyarrow.csv as pacsv
 
-from .unreadable_rows import NO_TEXT, TextBlock, TextRow
+from ..errors import InvalidArgument
+from .text_stream import SMALL, TextStream
+from .unreadable_rows import TextBlock, TextRow
 
 LONGEST = 1 << 30
 """The bytes of the longest row that can be read, since Arrow counts the bytes of a block in 31 bits."""
@@ -24,57 +26,33 @@ LONGEST = 1 << 30
 BOM = b"\xef\xbb\xbf"
 """The mark of the order of bytes, with which a file of UTF-8 may begin."""
 
-_HEAD = 1 << 16
-"""The bytes in which the header is looked for first, and the last line."""
-
 _END = re.compile(rb"\r\n|\r|\n")
 
-_MARK = "uncombine.unreadable"
-"""The name of the treatment of bytes that are no text in the encoding of a file."""
+
+def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
+    """The options that cut a CSV file into values, and the arguments for converting the values."""
+    given = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
+    parse = pacsv.ParseOptions(**{name: options[name] for name in given if name in options})
+    converted = ("true_values", "false_values", "decimal_point", "timestamp_parsers")
+    convert: dict[str, Any] = {name: options[name] for name in converted if name in options}
+    convert |= {
+        "null_values": list(options.get("null_values", [""])),
+        "strings_can_be_null": True,
+        "quoted_strings_can_be_null": False,
+    }
+    return parse, convert
 
 
-def _marked(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return NO_TEXT.decode("utf-8", "surrogatepass"), error.end
-
-
-codecs.register_error(_MARK, _marked)
-
-
-class TextStream:
-    """The text of a file as UTF-8, without its compression."""
-
-    def __init__(self, system: pafs.FileSystem, path: str, encoding: str = "utf8") -> None:
-        self._stream = system.open_input_stream(path, compression="detect")
-        self._decoder, self._text = None, memoryview(b"")
-        if codecs.lookup(encoding).name != "utf-8":
-            self._decoder = codecs.getincrementaldecoder(encoding)(_MARK)
-
-    def fill(self, memory: memoryview) -> int:
-        """Fill some memory; the number of bytes is smaller than asked for only where the file ends."""
-        count = 0
-        while count < len(memory) and (more := self._read(memory[count:])):
-            count += more
-        return count
-
-    def _read(self, memory: memoryview) -> int:
-        if self._decoder is None:
-            return int(self._stream.readinto(memory))
-        while not self._text:
-            piece = self._stream.read_buffer(len(memory)).to_pybytes()
-            self._text = memoryview(self._decoder.decode(piece, not piece).encode("utf-8", "surrogatepass"))
-            if not piece:
-                break
-        count = min(len(memory), len(self._text))
-        memory[:count], self._text = self._text[:count], self._text[count:]
-        return count
-
-    def __enter__(self) -> TextStream:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stream.close()
+def require_csv_options(options: Mapping[str, Any]) -> None:
+    """Raise for a wrong value of an option."""
+    try:
+        parse, convert = csv_options(options)
+        parse.validate()
+        pacsv.ConvertOptions(**convert).validate()
+        pacsv.ReadOptions(skip_rows=options.get("skip_rows", 0)).validate()
+        codecs.lookup(options.get("encoding", "utf8"))
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        raise InvalidArgument(f"an option of the file format 'csv' has a value that is not allowed: {error}") from None
 
 
 def line_ends(data: bytes | bytearray, start: int = 0, stop: int | None = None) -> int:
@@ -119,55 +97,55 @@ class CsvForm:
         )
 
     def blocks(self, stream: TextStream, size: int, skip_rows: int, header: bool) -> Iterator[TextBlock]:
-        """The rows after the lines that are skipped and the header, in blocks of about so many bytes.
+        """The rows after the lines that are skipped and the header, in blocks of at most about so many bytes.
 
-        A block is in memory that the next one is put into, because new memory takes as long as the parsing of it.
+        The memory of a block is used again when the next one is asked for.
         """
-        data, filled, line, is_last = bytearray(2 * size), 0, 0, False
-        while not is_last:
-            more = max(size, filled)  # so that a row of many blocks is not searched with each of them
-            if len(data) < filled + more:
-                data = data[:filled] + bytearray(more)
-            count = stream.fill(memoryview(data)[filled : filled + more])
-            filled, is_last, start = filled + count, count < more, 0
+        line = 0
+        for window in stream.windows(size):
+            data, stop = window.data, window.stop
             if line == 0:
-                body = self._body(bytes(data[: min(filled, _HEAD)]), skip_rows, header)
-                if body is None:  # the header may be all that there is, in a line without an end
-                    body = self._body(bytes(data[:filled]) + b"\n" * is_last, skip_rows, header)
-                start = filled if body is None else min(body, filled)
-                line = 0 if body is None else 1 + line_ends(data, 0, start)
+                # The header may be all that there is, in a line without an end.
+                text = bytes(memoryview(data)[window.start : stop]) + b"\n" * window.is_last
+                body = self.body(text, skip_rows, header)
+                if body is not None:
+                    line, window.start = 1 + line_ends(text, 0, body[0]), min(window.start + body[0], stop)
+            start = window.start
             end = 0
             if line:
-                end = filled if is_last else self.end(data, start, filled)
+                end = stop if window.is_last else self.end(data, start, stop)
             if end > start:
-                block = memoryview(data)[start:end]
-                yield TextBlock(
-                    block, line, lines := line_ends(data, start, end), is_last, self._is_special(data, start, end)
-                )
-                line, start = line + lines, end
-            elif filled > LONGEST:
+                block, lines = memoryview(data)[start:end], line_ends(data, start, end)
+                yield TextBlock(block, line, lines, window.is_last, self._is_special(data, start, end))
+                line, window.start = line + lines, end
+            elif stop - start > LONGEST:
                 raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
-            if line:
-                rest = data[start:filled]
-                data[: len(rest)] = rest
-                filled = len(rest)
 
-    def _body(self, data: bytes, skip_rows: int, header: bool) -> int | None:
-        """The place after the skipped lines and the header; None if the data end before."""
-        place = len(BOM) if data.startswith(BOM) else 0
+    def body(self, data: bytes, skip_rows: int, header: bool) -> tuple[int, bytes] | None:
+        """The place after the skipped lines and the header, and the text of the header; None if the data end before."""
+        place, text = len(BOM) if data.startswith(BOM) else 0, b""
         for _ in range(skip_rows):
             end = _END.search(data, place)
             if end is None or end.end() == len(data):
                 return None
             place = end.end()
         if header:
-            place = re.compile(rb"[\r\n]*").match(data, place).end()  # type: ignore[union-attr]
+            place = len(data) - len(data[place:].lstrip(b"\r\n"))
             row = self._row.match(data, place)
             end = None if row is None else _END.match(data, row.end())
-            if end is None or (end[0] == b"\r" and end.end() == len(data)):
+            if row is None or end is None or (end[0] == b"\r" and end.end() == len(data)):
                 return None
-            place = end.end()
-        return place
+            place, text = end.end(), row[0]
+        return place, text
+
+    def names(self, header: bytes) -> list[str] | None:
+        """The names in a header; None if some are in quotes, or no text."""
+        if self._is_special(header, 0, len(header)):
+            return None
+        try:
+            return header.decode().split(self.delimiter.decode())
+        except UnicodeDecodeError:
+            return None
 
     def end(self, data: bytes | bytearray, start: int, stop: int) -> int:
         """The place after the last whole row of those that begin at a place; 0 if there is none."""
@@ -223,7 +201,7 @@ class CsvForm:
         lines = block.lines + (block.data[-1] not in b"\r\n")
         if rows != lines and rows != sum(map(bool, bytes(block.data).splitlines())):
             return False
-        for tail in (block.data[-_HEAD:], block.data):
+        for tail in (block.data[-SMALL:], block.data):
             *before, last = bytes(tail).rstrip(b"\r\n").splitlines() or [b""]
             if before or len(tail) == len(block.data):
                 break
@@ -288,4 +266,4 @@ class CsvForm:
         return re.compile(value + b"(?:" + mark + value + rb")*+(?=[\r\n]|\Z)", re.DOTALL)
 
 
-__all__ = ["BOM", "LONGEST", "CsvForm", "TextStream", "line_ends"]
+__all__ = ["BOM", "LONGEST", "CsvForm", "csv_options", "line_ends", "require_csv_options"]

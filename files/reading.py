@@ -23,7 +23,6 @@ from .parquet_as_spark import otherwise
 from .parquet_files import ParquetSource
 from .paths import locate
 from .pushdown import folder_excluded, statistics_condition
-from .text_files import JsonSource
 from .unreadable_rows import ERRORS, BadRows
 from .validated import validated
 
@@ -167,8 +166,7 @@ def _read_split(fmt: FileFormat, split: Split, told: set[str], leave_out: LeaveO
     where = statistics_condition(fmt.filter, source.schema, fmt.schema)
     tables = source.tables(present, split.first, split.last, where)
     row = _row_bytes(fmt, needed, folders)
-    is_valid = isinstance(source, JsonSource)
-    while (read := _next(tables, path, is_valid)) is not None:
+    while (read := _next(tables, path)) is not None:
         parts = cut(read, row, ROWS, BYTES)
         del read
         for part in parts:
@@ -179,11 +177,11 @@ def _read_split(fmt: FileFormat, split: Split, told: set[str], leave_out: LeaveO
                 yield table.select(output)
 
 
-def _next(tables: Iterator[pa.Table], path: str, is_valid: bool) -> pa.Table | None:
+def _next(tables: Iterator[pa.Table], path: str) -> pa.Table | None:
     """The next table of a file, with all values checked, or None."""
     try:
         table = next(tables, None)
-        return table if is_valid or table is None else validated(table)
+        return None if table is None else validated(table)
     except FAULTS as error:
         raise unreadable(path, error) from None
 

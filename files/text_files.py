@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +18,10 @@ import pyarrow.types as pt
 
 from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
-from ..errors import InvalidArgument
 from .conform import from_text, with_times
-from .csv_text import BOM, LONGEST, CsvForm, TextStream, line_ends
+from .csv_text import BOM, LONGEST, CsvForm, csv_options, line_ends
 from .row_screens import screened_csv, screened_json
+from .text_stream import TextStream
 from .unreadable_rows import ERRORS, REFUSED, BadRows, TextBlock, TextRow, read_rows
 from .validated import validated
 
@@ -58,45 +57,62 @@ class CsvSource:
     ) -> None:
         self.system, self.path, self.options, self.bad = system, path, options, bad
         self.wanted = schema
-        header = options.get("header", True)
-        names = None if header or schema is None else schema.names
-        self._naming = {"column_names": names, "autogenerate_column_names": not header and names is None}
+        self.form, self.header = CsvForm.of(options), options.get("header", True)
+        self.skip_rows = options.get("skip_rows", 0)
         self._odd = False
-        self.schema: pa.Schema = self._head().schema
-        if self._odd and schema is None and bad.are_errors:
+        if schema is None:
+            self.schema: pa.Schema = self._inferred().schema
+        else:  # its types count, and the header has the names of the columns of the file
+            self.schema = self._named() if self.header else schema
+        if self._odd and bad.are_errors:
             for _ in self._tables(pa.schema([])):  # raises for the row, with its line
                 pass
 
-    def _head(self) -> pa.Table:
+    def _inferred(self) -> pa.Table:
         """The first rows, in the types that their values have."""
         parse, convert = csv_options(self.options)
         # A row of another length tells no types. It is found again, with its line, when the rows are read.
         parse.invalid_row_handler = self._skip
-        data = self._first(HEAD)
-        if self.wanted is not None or not self.bad.are_errors:
-            # A letter that is none is found again too, and Arrow hands on no row that has one.
+        data, size = self._beginning(HEAD), HEAD
+        while len(data) == size and not (end := self.form.end(data, 0, size)) and size < HEADER:
+            size = min(8 * size, HEADER)
+            data = self._beginning(size)
+        if len(data) == size and end:
+            data = data[:end]
+        if not self.bad.are_errors:  # Arrow hands on no row with a letter that is none, which is found again too
             data = data.decode("utf-8", "replace").encode()
-        read = pacsv.ReadOptions(
-            block_size=len(data) + 1, use_threads=False, skip_rows=self.options.get("skip_rows", 0), **self._naming
-        )
+        options = {"skip_rows": self.skip_rows, "autogenerate_column_names": not self.header}
+        read = pacsv.ReadOptions(block_size=len(data) + 1, use_threads=False, **options)
         return pacsv.read_csv(pa.BufferReader(data), read, parse, pacsv.ConvertOptions(**convert))
-
-    def _first(self, size: int) -> bytes:
-        """About so many bytes from the beginning, up to the end of a row; more if the first line is longer."""
-        data = bytearray(size)
-        with self._text() as stream:
-            count = stream.fill(memoryview(data))
-        if count < size:
-            return bytes(data[:count])
-        end = CsvForm.of(self.options).end(data, 0, size)
-        return bytes(data[:end]) if end or size >= HEADER else self._first(min(8 * size, HEADER))
-
-    def _text(self) -> TextStream:
-        return TextStream(self.system, self.path, self.options.get("encoding", "utf8"))
 
     def _skip(self, row: Any) -> str:
         self._odd = True
         return "skip"
+
+    def _named(self) -> pa.Schema:
+        """The names in the header, with types that say nothing."""
+        size, body = 1 << 14, None
+        while body is None and size <= HEADER:
+            data = self._beginning(size)
+            is_whole = len(data) < size
+            body = self.form.body(data + b"\n" * is_whole, self.skip_rows, header=True)
+            size = HEADER + 1 if is_whole else 8 * size
+        if body is not None and data and (names := self.form.names(body[1])) is not None:
+            return pa.schema([(name, pa.null()) for name in names])
+        head = data if body is None else data[: body[0]]
+        parse, _ = csv_options(self.options)
+        read = pacsv.ReadOptions(block_size=len(head) + 1, use_threads=False, skip_rows=self.skip_rows)
+        return pacsv.read_csv(pa.BufferReader(head), read, parse).schema
+
+    def _beginning(self, size: int) -> bytes:
+        """So many bytes of the file, or all of it if it is shorter."""
+        data = bytearray(size)
+        with self._text() as stream:
+            count = stream.fill(memoryview(data))
+        return bytes(memoryview(data)[:count])
+
+    def _text(self) -> TextStream:
+        return TextStream(self.system, self.path, self.options.get("encoding", "utf8"))
 
     def parts(self) -> list[float]:
         """One part: the beginning of a line is known only after reading everything before it."""
@@ -111,10 +127,13 @@ class CsvSource:
 
     def _tables(self, schema: pa.Schema) -> Iterator[pa.Table]:
         read = CsvRows(self.schema.names, schema, self.options)
-        skip_rows, header = self.options.get("skip_rows", 0), self.options.get("header", True)
+        is_empty = True
         with self._text() as stream:
-            for block in read.form.blocks(stream, BLOCK, skip_rows, header):
+            for block in self.form.blocks(stream, BLOCK, self.skip_rows, self.header):
+                is_empty = False
                 yield from read_rows(block, read, self.bad)
+        if is_empty and not self.header:
+            raise pa.ArrowInvalid("Empty CSV file")
 
 
 class CsvRows:
@@ -181,32 +200,6 @@ class CsvRows:
 
         told = pa.schema([field for field in self.schema if not pt.is_timestamp(self.types[field.name])])
         return screened_csv(rows, raw, told, self.options.get("decimal_point", "."))
-
-
-def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
-    """The options that cut a CSV file into values, and the arguments for converting the values."""
-    parse_names = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
-    parse = pacsv.ParseOptions(**{name: options[name] for name in parse_names if name in options})
-    converted = ("true_values", "false_values", "decimal_point", "timestamp_parsers")
-    convert: dict[str, Any] = {name: options[name] for name in converted if name in options}
-    convert |= {
-        "null_values": list(options.get("null_values", [""])),
-        "strings_can_be_null": True,
-        "quoted_strings_can_be_null": False,
-    }
-    return parse, convert
-
-
-def require_csv_options(options: Mapping[str, Any]) -> None:
-    """Raise for a wrong value of an option."""
-    try:
-        parse, convert = csv_options(options)
-        parse.validate()
-        pacsv.ConvertOptions(**convert).validate()
-        pacsv.ReadOptions(skip_rows=options.get("skip_rows", 0)).validate()
-        codecs.lookup(options.get("encoding", "utf8"))
-    except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise InvalidArgument(f"an option of the file format 'csv' has a value that is not allowed: {error}") from None
 
 
 class JsonSource:

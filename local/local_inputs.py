@@ -5,7 +5,7 @@ Guarded by tests/local/test_local.py and tests/flows/test_union.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np

@@ -164,7 +164,7 @@ class Live(Route):
         if isinstance(feed.origin, Step):
             return self.shown(feed, self.run_step(feed.origin, self.packed(feed.origin), None))
         columns = list(feed.schema.names)
-        through = Through(feed.transforms, self.left_out_schema, self.flow.schema)
+        through = Through(feed.transforms, left_out=self.left_out_schema, result=self.flow.schema)
         return self.read(feed.origin).mapped(through, columns, None, spark_schema(self.schema), self.metric)
 
     def read(self, leaf: Leaf) -> Input:

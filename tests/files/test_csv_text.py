@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.fs as pafs
 import pytest
 from seeds import seeds
 
 from uncombine.files import csv_text as module
-from uncombine.files.csv_text import CsvForm, TextStream, line_ends
+from uncombine.files.csv_text import CsvForm, line_ends
+from uncombine.files.text_stream import TextStream
 from uncombine.files.unreadable_rows import TextBlock
 
 
@@ -130,27 +129,6 @@ def test_a_row_has_a_longest_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST", 50)
     with pytest.raises(pa.ArrowInvalid, match="it has a line of more than 50 bytes"):
         blocks_of(CsvForm(), b"x" * 1000, 10, 0, False)
-
-
-@pytest.mark.parametrize("encoding", ["utf8", "latin-1", "utf-16", "utf-16-le", "shift_jis", "cp1252"])
-def test_a_text_is_decoded_and_bytes_that_are_none_stay_marked(encoding: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes("a,b\r\nc,d\n".encode(encoding))
-
-    def read(size: int) -> bytes:
-        out, memory = b"", bytearray(size)
-        with TextStream(pafs.LocalFileSystem(), str(path), encoding) as stream:
-            while (count := stream.fill(memoryview(memory))) == size:
-                out += memory
-        return out + memory[:count]
-
-    assert {read(size) for size in (1, 3, 100)} == {b"a,b\r\nc,d\n"}
-    if encoding in ("shift_jis", "cp1252"):
-        path.write_bytes(b"a\x81\n")
-        marked = read(100)
-        assert marked.startswith(b"a")
-        with pytest.raises(UnicodeDecodeError):
-            marked.decode()
 
 
 def test_fewer_lines_than_are_skipped_are_no_rows() -> None:

@@ -61,7 +61,7 @@ def test_bad_rows_are_found_by_halves_and_the_others_keep_their_order() -> None:
 
 
 def test_rows_that_run_into_each_other_are_read_apart() -> None:
-    assert found(b"1\n2\n+\nx") == ([1, 2], [(3, "+"), (4, "x")])
+    assert found(b"1\n2\n+\n3\n4\n5\n6\nx") == ([1, 2, 3, 4, 5, 6], [(3, "+"), (8, "x")])
 
 
 def test_an_error_names_the_first_bad_row() -> None:

@@ -76,10 +76,8 @@ def test_rule_67_the_columns_that_a_flow_needs_decide(way: str, tmp_path: Path) 
     else:  # a step over single rows gives all columns, so it needs them
         assert totals(flow) == {"ada": 17}
         assert [line for line, _ in told(flow)] == [3, 4, 5]
-    early = sums(tmp_path).source
     counted = uc.flow(uc.Files(tmp_path, schema=SCHEMA, on_bad_row="leave_out"))
-    alone = counted.window("1 minute", "early each row").combine(n=uc.Count())
-    assert early is not None
+    alone = counted.window("1 minute", "early each row", "retracting").combine(n=uc.Count())
     assert "in one thread" in alone.explain()
     assert (alone.run().table()["n"].to_pylist(), [line for line, _ in told(alone)]) == ([4], [5])
     kept = alone.run([uc.Elements([{"ts": 0}]), uc.Watermark(None)])
@@ -150,6 +148,9 @@ def test_rule_67_a_filter_and_folders_are_asked_after_it(tmp_path: Path) -> None
     }
     by_note = sums(tmp_path, schema=schema, filter=uc.col("note") == 0)
     assert sorted(line for line, _ in told(by_note)) == [3, 3, 4, 4, 5, 5]
+    source = uc.flow(uc.Files(tmp_path, schema=schema, on_bad_row="leave_out", filter=uc.col("note") == 0))
+    in_one_thread = source.window("1 minute", "early each row").combine(n=uc.Count())
+    assert sorted(line for line, _ in told(in_one_thread)) == [4, 4, 5, 5]
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -194,6 +195,13 @@ def test_a_quote_that_is_not_closed_takes_its_line_alone(tmp_path: Path) -> None
     flow = sums(write(tmp_path, LINES[0], *rows))
     assert totals(flow) == {"ada": sum(range(100)) - 40}
     assert told(flow) == [(42, rows[40])]
+    alone = [LINES[0], '2024-01-01T00:00:00Z,"ada', 'eve",1,0', '2024-01-01T00:00:00Z,"bob",2,0']
+    flow = sums(write(tmp_path, *alone))
+    assert (totals(flow), told(flow)) == ({"bob": 2}, [(2, alone[1]), (3, alone[2])])
+    for first, second in [('2024-01-01T00:00:00Z,"ada,1,0', "x"), ("x", '2024-01-01T00:00:00Z,"ada,1,0')]:
+        write(tmp_path, LINES[0], first, "", second)
+        with pytest.raises(UnreadableFile, match="line 2"):
+            sums(tmp_path, on_bad_row="error").run()
     two = [LINES[0], '2024-01-01T00:00:00Z,"ada\neve",1,0', "2024-01-01T00:00:00Z,bob,x,0"]
     write(tmp_path, *two)
     with pytest.raises(
