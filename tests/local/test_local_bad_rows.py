@@ -52,7 +52,7 @@ def told(flow: uc.Flow) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("way", ["threads", "operators"])
-def test_rule_67_the_columns_that_a_flow_needs_decide(way: str, tmp_path: Path) -> None:
+def test_rule_68_the_columns_that_a_flow_needs_decide(way: str, tmp_path: Path) -> None:
     """In threads only they are read, and otherwise all columns are."""
 
     def one_by_one(flow: uc.Flow) -> uc.Flow:
@@ -84,7 +84,7 @@ def test_rule_67_the_columns_that_a_flow_needs_decide(way: str, tmp_path: Path) 
     assert kept.counts()["unreadable"] == 0, "a script has its own rows"
 
 
-def test_rule_67_rows_left_out_are_shown_with_null_for_what_cannot_be_read(tmp_path: Path) -> None:
+def test_rule_68_rows_left_out_are_shown_with_null_for_what_cannot_be_read(tmp_path: Path) -> None:
     write(tmp_path, LINES[0], "2024-01-01T00:00:01Z,ada,1,0", ",bob,8,?", "x,y")
     result = sums(tmp_path).run()
     [bad, unreadable] = sorted(result.left_out.to_pylist(), key=lambda row: row["why"])
@@ -123,7 +123,7 @@ def test_a_file_that_is_skipped_tells_no_rows(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "b.csv.gz").write_bytes(whole[: len(whole) // 2])
     write(tmp_path)
     for held in (1 << 20, 10):
-        monkeypatch.setattr(reading, "HELD", held)
+        monkeypatch.setattr(reading, "SPLIT_BYTES", held)
         flow = sums(tmp_path, on_bad_file="skip")
         with pytest.warns(UserWarning, match=r"skipped: .*b\.csv\.gz"):
             result = flow.run()
@@ -136,7 +136,7 @@ def test_a_file_that_is_skipped_tells_no_rows(tmp_path: Path, monkeypatch: pytes
         assert skipped.run().num_rows == 0
 
 
-def test_rule_67_a_filter_and_folders_are_asked_after_it(tmp_path: Path) -> None:
+def test_rule_68_a_filter_and_folders_are_asked_after_it(tmp_path: Path) -> None:
     for day in (1, 2):
         (tmp_path / f"day={day}").mkdir()
         write(tmp_path / f"day={day}")
