@@ -135,6 +135,7 @@ class Files:
         self.on_bad_file, self.on_bad_row, self.on_missing_column = on_bad_file, on_bad_row, on_missing_column
         self.max_files_per_batch, self.options = max_files_per_batch, dict(format_options)
         self.order, self.start = order, _checked_start(start, order)
+        _check_most(max_files_per_batch)
 
     @property
     def paths(self) -> tuple[DataPath, ...]:
@@ -193,6 +194,12 @@ def _checked_start(start: Sequence[Path], order: object) -> list[str]:
     if start and order is None:
         raise InvalidArgument("start= needs order=, such as order='name', because Spark's own list leaves no file out")
     return [fspath(one) for one in start]
+
+
+def _check_most(most: object) -> None:
+    """Raise unless a batch can have so many files."""
+    if most is not None and (type(most) is not int or most < 1):
+        raise InvalidArgument(f"max_files_per_batch= must be a whole number of at least 1, but is {most!r}")
 
 
 def is_path(value: object) -> bool:

@@ -16,6 +16,8 @@ def test_it_says_what_was_given() -> None:
     assert repr(uc.Files("a.csv")) == "Files('a.csv')"
     files = uc.Files(pathlib.Path("a"), format="csv", filter=uc.col("x") > 3, on_bad_file="skip", delimiter=";")
     assert repr(files) == "Files('a', format='csv', filter=col('x') > 3, on_bad_file='skip', delimiter=';')"
+    ordered = uc.Files("a", order="time", start=[pathlib.Path("b.csv")])
+    assert repr(ordered) == "Files('a', order='time', start=['b.csv'])"
     assert repr(uc.Files(["a", "b"], max_files_per_batch=2)) == "Files(['a', 'b'], max_files_per_batch=2)"
 
 
@@ -25,6 +27,19 @@ def test_it_says_what_was_given() -> None:
         (lambda: uc.Files(3), TypeMismatch, "uc.Files() takes a path or several, but was given a int as path="),
         (lambda: uc.Files([]), TypeMismatch, "uc.Files() takes a path or several, but was given a list as path="),
         (lambda: uc.Files("a", on_bad_fil="skip"), InvalidArgument, "uc.Files() has no option 'on_bad_fil': did you"),
+        (
+            lambda: uc.Files("a", max_files_per_batch=0),
+            InvalidArgument,
+            "max_files_per_batch= must be a whole number of at least 1, but is 0",
+        ),
+        (
+            lambda: uc.Files("a", order="size"),
+            InvalidArgument,
+            "order= must be 'time', 'name' or 'modified', but is 's",
+        ),
+        (lambda: uc.Files("a", start=["b"]), InvalidArgument, "start= needs order=, such as order='name'"),
+        (lambda: uc.Files("a", order="name", start="b"), TypeMismatch, "start= takes a list of the files that are re"),
+        (lambda: uc.flow(uc.Files("/no/such", order="time")), InvalidArgument, "order= needs streaming=True: leave it"),
         (lambda: uc.flow(uc.Files("/no/such")), UnreadableFile, "there are no files in /no/such"),
         (lambda: uc.flow("/no/such", streaming=True), InvalidArgument, "streaming=True needs spark="),
         (
