@@ -1,6 +1,9 @@
 """The text of a CSV file in blocks of whole rows, cut as Arrow's parser cuts it: by quotes, and by any end of a line.
 
-Guarded by tests/files/test_csv_text.py and tests/files/test_bad_rows.py.
+It is read into memory that is used again and again, since new memory takes as long as the parsing of what comes into
+it. While a block is parsed, a thread reads what comes next.
+
+Guarded by tests/files/test_csv_text.py, tests/files/test_text_stream.py and tests/files/test_bad_rows.py.
 """
 
 from __future__ import annotations
@@ -8,17 +11,16 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
+import pyarrow.fs as pafs
 
-from ..errors import InvalidArgument
-from .text_stream import SMALL, TextStream
-from .unreadable_rows import TextBlock, TextRow
+from .unreadable_rows import NO_TEXT, TextBlock, TextRow
 
 LONGEST = 1 << 30
 """The bytes of the longest row that can be read, since Arrow counts the bytes of a block in 31 bits."""
@@ -28,31 +30,111 @@ BOM = b"\xef\xbb\xbf"
 
 _END = re.compile(rb"\r\n|\r|\n")
 
+SMALL = 1 << 16
+"""The bytes of the first piece, and of the longest beginning of a row that is put before the next piece."""
 
-def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
-    """The options that cut a CSV file into values, and the arguments for converting the values."""
-    given = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
-    parse = pacsv.ParseOptions(**{name: options[name] for name in given if name in options})
-    converted = ("true_values", "false_values", "decimal_point", "timestamp_parsers")
-    convert: dict[str, Any] = {name: options[name] for name in converted if name in options}
-    convert |= {
-        "null_values": list(options.get("null_values", [""])),
-        "strings_can_be_null": True,
-        "quoted_strings_can_be_null": False,
-    }
-    return parse, convert
+_MARK = "uncombine.unreadable"
+"""The name of the treatment of bytes that are no text in the encoding of a file."""
+
+_DECODED = 1 << 18
+"""The bytes that are decoded together, which fit into the caches of a processor."""
+
+_Piece: TypeAlias = tuple[bytearray, int, bool]
+"""Memory whose bytes from `SMALL` on are text, the number of them, and True if it is the last text."""
 
 
-def require_csv_options(options: Mapping[str, Any]) -> None:
-    """Raise for a wrong value of an option."""
-    try:
-        parse, convert = csv_options(options)
-        parse.validate()
-        pacsv.ConvertOptions(**convert).validate()
-        pacsv.ReadOptions(skip_rows=options.get("skip_rows", 0)).validate()
-        codecs.lookup(options.get("encoding", "utf8"))
-    except (TypeError, ValueError, LookupError, OverflowError) as error:
-        raise InvalidArgument(f"an option of the file format 'csv' has a value that is not allowed: {error}") from None
+def _marked(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return NO_TEXT.decode("utf-8", "surrogatepass"), error.end
+
+
+codecs.register_error(_MARK, _marked)
+
+
+@dataclass
+class Window:
+    """A part of the text. A reader moves `start` on; what is left comes before the next piece."""
+
+    data: bytearray = field(default_factory=bytearray)
+    start: int = 0
+    stop: int = 0
+    is_last: bool = False
+
+    def goes_on(self, memory: bytearray, count: int) -> bytearray:
+        """Put what is left before some bytes that came into memory; gives the memory that is free then."""
+        rest, free = memoryview(self.data)[self.start : self.stop], self.data
+        if len(rest) <= SMALL:
+            memory[SMALL - len(rest) : SMALL] = rest
+            self.data, self.start, self.stop = memory, SMALL - len(rest), SMALL + count
+            return free
+        self.data = bytearray(len(rest) + count)
+        self.data[: len(rest)] = rest
+        self.data[len(rest) :] = memoryview(memory)[SMALL : SMALL + count]
+        self.start, self.stop = 0, len(self.data)
+        return memory
+
+
+class TextStream:
+    """The text of a file.
+
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("käse", encoding="latin-1")
+    >>> with TextStream(pafs.LocalFileSystem(), str(path), "latin-1") as stream:
+    ...     [bytes(window.data[window.start : window.stop]).decode() for window in stream.windows(100)]
+    ['käse']
+    """
+
+    def __init__(self, system: pafs.FileSystem, path: str, encoding: str = "utf8") -> None:
+        self._stream = system.open_input_stream(path, compression="detect")
+        self._decoder, self._text = None, memoryview(b"")
+        if codecs.lookup(encoding).name != "utf-8":
+            self._decoder = codecs.getincrementaldecoder(encoding)(_MARK)
+
+    def windows(self, size: int) -> Iterator[Window]:
+        """A window over the text, which grows by at most about so many bytes at a time, and by few at first."""
+        window, step, free = Window(), min(size, SMALL), bytearray()
+        coming: Future[_Piece] | None = None
+        with ThreadPoolExecutor(1) as thread:
+            while not window.is_last:
+                rest = window.stop - window.start
+                more = max(step, rest)  # so that a row of many pieces is not moved with each of them
+                memory, count, window.is_last = self._piece(free, more) if coming is None else coming.result()
+                free, coming, step = window.goes_on(memory, count), None, min(8 * step, size)
+                if step == size and not window.is_last:
+                    coming = thread.submit(self._piece, free, max(size, rest))
+                yield window
+
+    def _piece(self, free: bytearray, size: int) -> _Piece:
+        memory = free if len(free) >= SMALL + size else bytearray(SMALL + size)
+        count = self.fill(memoryview(memory)[SMALL : SMALL + size])
+        return memory, count, count < size
+
+    def fill(self, memory: memoryview) -> int:
+        """Fill some memory; the number of bytes is smaller than asked for only where the file ends."""
+        count = 0
+        while count < len(memory) and (more := self._read(memory[count:])):
+            count += more
+        return count
+
+    def _read(self, memory: memoryview) -> int:
+        if self._decoder is None:
+            return int(self._stream.readinto(memory))
+        while not self._text:
+            piece = self._stream.read_buffer(_DECODED).to_pybytes()
+            self._text = memoryview(self._decoder.decode(piece, not piece).encode("utf-8", "surrogatepass"))
+            if not piece:
+                break
+        count = min(len(memory), len(self._text))
+        memory[:count], self._text = self._text[:count], self._text[count:]
+        return count
+
+    def __enter__(self) -> TextStream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()
 
 
 def line_ends(data: bytes | bytearray, start: int = 0, stop: int | None = None) -> int:
@@ -266,4 +348,4 @@ class CsvForm:
         return re.compile(value + b"(?:" + mark + value + rb")*+(?=[\r\n]|\Z)", re.DOTALL)
 
 
-__all__ = ["BOM", "LONGEST", "CsvForm", "csv_options", "line_ends", "require_csv_options"]
+__all__ = ["BOM", "LONGEST", "SMALL", "CsvForm", "TextStream", "Window", "line_ends"]

@@ -12,9 +12,8 @@ import pyarrow.fs as pafs
 
 from ..errors import InvalidArgument, nearest, require_options
 from .arrow_files import ArrowSource
-from .csv_text import require_csv_options
 from .parquet_files import ParquetSource
-from .text_files import CsvSource, JsonSource
+from .text_files import CsvSource, JsonSource, require_csv_options
 from .unreadable_rows import ERRORS, BadRows
 
 NAMES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow", "ipc": "arrow", "csv": "csv", "json": "json"}

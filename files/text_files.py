@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +19,10 @@ import pyarrow.types as pt
 
 from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
+from ..errors import InvalidArgument
 from .conform import from_text, with_times
-from .csv_text import BOM, LONGEST, CsvForm, csv_options, line_ends
+from .csv_text import BOM, LONGEST, CsvForm, TextStream, line_ends
 from .row_screens import screened_csv, screened_json
-from .text_stream import TextStream
 from .unreadable_rows import ERRORS, REFUSED, BadRows, TextBlock, TextRow, read_rows
 from .validated import validated
 
@@ -200,6 +201,32 @@ class CsvRows:
 
         told = pa.schema([field for field in self.schema if not pt.is_timestamp(self.types[field.name])])
         return screened_csv(rows, raw, told, self.options.get("decimal_point", "."))
+
+
+def csv_options(options: Mapping[str, Any]) -> tuple[pacsv.ParseOptions, dict[str, Any]]:
+    """The options that cut a CSV file into values, and the arguments for converting the values."""
+    parse_names = ("delimiter", "quote_char", "double_quote", "escape_char", "newlines_in_values")
+    parse = pacsv.ParseOptions(**{name: options[name] for name in parse_names if name in options})
+    converted = ("true_values", "false_values", "decimal_point", "timestamp_parsers")
+    convert: dict[str, Any] = {name: options[name] for name in converted if name in options}
+    convert |= {
+        "null_values": list(options.get("null_values", [""])),
+        "strings_can_be_null": True,
+        "quoted_strings_can_be_null": False,
+    }
+    return parse, convert
+
+
+def require_csv_options(options: Mapping[str, Any]) -> None:
+    """Raise for a wrong value of an option."""
+    try:
+        parse, convert = csv_options(options)
+        parse.validate()
+        pacsv.ConvertOptions(**convert).validate()
+        pacsv.ReadOptions(skip_rows=options.get("skip_rows", 0)).validate()
+        codecs.lookup(options.get("encoding", "utf8"))
+    except (TypeError, ValueError, LookupError, OverflowError) as error:
+        raise InvalidArgument(f"an option of the file format 'csv' has a value that is not allowed: {error}") from None
 
 
 class JsonSource:

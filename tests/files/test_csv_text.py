@@ -11,8 +11,7 @@ import pytest
 from seeds import seeds
 
 from uncombine.files import csv_text as module
-from uncombine.files.csv_text import CsvForm, line_ends
-from uncombine.files.text_stream import TextStream
+from uncombine.files.csv_text import CsvForm, TextStream, line_ends
 from uncombine.files.unreadable_rows import TextBlock
 
 

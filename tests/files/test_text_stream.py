@@ -10,8 +10,8 @@ import pyarrow.fs as pafs
 import pytest
 from seeds import seeds
 
-from uncombine.files import text_stream as module
-from uncombine.files.text_stream import TextStream
+from uncombine.files import csv_text as module
+from uncombine.files.csv_text import TextStream
 
 
 def opened(path: Path, encoding: str = "utf8") -> TextStream:
