@@ -49,7 +49,7 @@ class Clocks:
             after=after,
             now=max(state.processing_time, processing_time),
             output_watermark=state.output_watermark,
-            percentiles_before=state.percentiles,
+            percentiles_before={} if each_batch else state.percentiles,
             percentiles_after={p: max(time, state.percentiles.get(p, MIN_TIME)) for p, time in readings.items()},
             each_batch=each_batch,
         )

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ...triggers import truth
 from ...triggers.leaf_nodes import PercentileNode
 from ...triggers.program import Deadlines, Moment, where
+from ...windows.times import MIN_TIME
 from .admission import Admission
 from .clocks import Clocks
 from .compiled import CompiledGrouping
@@ -99,10 +100,15 @@ def rows_moment(compiled: CompiledGrouping, clocks: Clocks, admission: Admission
 
 
 def percentiles_begin(compiled: CompiledGrouping, clocks: Clocks, windows: LoadedWindows) -> LoadedWindows:
-    """The windows with the percentiles of the watermark back at the beginning of time; those given are used up."""
+    """The windows, armed for the percentiles that are at the beginning of time; those given are used up.
+
+    With a watermark of each batch they are there before each bundle, and before the end of the input.
+    """
+    if not compiled.percents:
+        return windows
     moment = clocks.moment("rows", windows.num)
     for node in compiled.trigger.nodes():
-        if isinstance(node, PercentileNode):
+        if isinstance(node, PercentileNode) and moment.percentile(node.percent) == MIN_TIME:
             node.begin(windows.trigger, np.ones(len(windows), np.bool_), moment)
     return windows
 

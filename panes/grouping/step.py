@@ -143,8 +143,7 @@ class Step:
             touched = touched[part.has(touched)]
         table, window_store = stores.windows.take(touched, clocks.of_windows, part)
         windows = with_deposits(compiled, compiled.shape.read(table), stores.deposits)
-        if clocks.each_batch:
-            windows = percentiles_begin(compiled, clocks, windows)
+        windows = percentiles_begin(compiled, clocks, windows)
         atoms, deposits = stores.atoms, stores.deposits
         part_atoms = None if atoms is None else Atoms.take(compiled, atoms, touched, clocks.of_atoms, part)
         progress = self._processing_time(

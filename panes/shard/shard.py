@@ -141,14 +141,15 @@ class Shard:
         timer = self.operator.next_timer(self.state)
         due = min(MAX_TIME if timer is None else timer, self.watermarks.next_idle)
         if self.watermarks.follows_clock:
-            due = min(due, self.watermarks.reaches(self._next_event_time))
+            # A deadline that was passed already as it came to be is due as soon as the watermark moves.
+            due = min(due, self.watermarks.reaches(max(self._next_event_time, self.state.watermark + 1)))
         return due if due < MAX_TIME else None
 
     @property
     def _next_event_time(self) -> int:
         """The least event time for which an entry of the state waits; the end of time if there is none."""
         stores = [store for store in self.state.stores.values() if store is not None]
-        return min((store.next_due(_EVENT, self.state.watermark) for store in stores), default=MAX_TIME)
+        return min((store.next_due(_EVENT) for store in stores), default=MAX_TIME)
 
     def _with_clock(self) -> tuple[Shard, list[Instant]]:
         """Move the watermark on to processing time, in a step of its own, if it follows that."""

@@ -130,10 +130,10 @@ class Store:
                 least = min(least, chunk.least_alive(clock))
         return least
 
-    def next_due(self, clocks: Sequence[str], after: int) -> int:
-        """The least reading of any of these clocks, if it is after this one, at which a row is due; else `NEVER`."""
+    def next_due(self, clocks: Sequence[str]) -> int:
+        """The least reading of any of these clocks at which a row is due; `NEVER` if none is."""
         names = {name for chunk in self.chunks for name in chunk.least if name in clocks}
-        return min((due for due in map(self.least, names) if due > after), default=NEVER)
+        return min(map(self.least, names), default=NEVER)
 
     def weight(self, touched: np.ndarray, clocks: dict[str, int], below: int) -> tuple[int, int]:
         """The bytes, roughly, and the number of the rows that `take` would return.

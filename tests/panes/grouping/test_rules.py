@@ -244,6 +244,22 @@ def test_rule_12_the_percentiles_run_again_for_each_batch() -> None:
     ]
 
 
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("window", [uc.Inherit(), uc.Sessions("1 second")])
+def test_rule_12_the_percentiles_run_again_at_the_end_of_the_input(window: Any, others: int) -> None:
+    """Also for a window that fired in a bundle before, and that the last bundle may have passed by."""
+    kinds = {"ts": pa.timestamp("us", "UTC"), "x": pa.int64(), "k": pa.string(), "d": pa.int64()}
+    source = uc.flow(pa.schema(kinds), watermark=uc.EachBatch())
+    first = source.window(uc.Fixed("1 minute"), uc.Repeatedly(uc.AfterCount(2)), mode="discarding")
+    sums = first.combine(by="k", sum=uc.Sum("x"))
+    second = sums.window(window, uc.Repeatedly(uc.WatermarkPercentile(80)), closing="never")
+    passing = [add((0, 1, "b"), (1, 1, "b"), at=2) for _ in range(others)]
+    script = [add((0, 1), (1, 2), at=0), add((2, 4), at=1), *passing, END]
+    result = second.combine(by="k", sum=uc.Sum("sum")).run(script)
+    found = [(row["sum"], row["pane"]["trigger"]) for row in result.to_pylist() if row["k"] == "a"]
+    assert found == [(3, "watermark"), (7, "watermark")]
+
+
 @pytest.mark.parametrize("empty", [0, 1, 3])
 def test_rule_13_a_step_by_which_no_clock_moves_asks_only_the_windows_that_it_touches(empty: int) -> None:
     """After the on-time firing the percentile is ready at once. Steps for others must not use it up."""

@@ -67,6 +67,29 @@ def test_rule_10_a_timer_of_processing_time_fires_with_the_watermark_of_just_bef
     assert uc.timestamp(pane["watermark"]) == 20 * SECOND - 1
 
 
+def test_rule_10_a_deadline_that_was_passed_as_it_came_to_be_hides_no_other() -> None:
+    """The second `AfterWatermark` of the first window is due when that of the other one is still to come."""
+    script = [clock(0), rows((5, "a"), (61, "a")), clock(200)]
+    options = {"trigger": uc.AfterWatermark(late=uc.AfterWatermark()), "allowed_lateness": "1 hour"}
+    assert panes(uc.ProcessingTime(), script, **options) == [(2, 60, 1, 60), (2, 120, 1, 120)]
+
+
+def test_rule_10_a_deadline_that_was_passed_as_it_came_to_be_fires_a_microsecond_later() -> None:
+    """Three watermarks one after the other are over before the next row, which is the first of two to be counted."""
+    late = uc.AfterWatermark(late=uc.AfterWatermark(late=uc.AfterCount(2)))
+    options = {"trigger": uc.AfterWatermark(late=late), "allowed_lateness": "1 hour"}
+    script = [rows((5, "a"), at=0), rows((6, "a"), at=70), rows((7, "a"), at=80)]
+    assert panes(uc.ProcessingTime(), script, **options) == [(1, 60, 1, 60), (2, 60, 3, 80)]
+
+
+def test_rule_10_a_later_grouping_hears_of_processing_time_in_the_steps_of_the_one_before_it() -> None:
+    minutes = uc.flow(SCHEMA, watermark=uc.ProcessingTime()).window(uc.Fixed("1 minute")).combine(n=uc.Count())
+    longer = minutes.window(uc.Fixed("90 seconds")).combine(n=uc.Sum("n"))
+    script = [rows((5, "a"), at=0), rows((130, "a"), at=130), clock(1000)]
+    found = [(row["step"], row["pane"]["processing_time"]) for row in longer.run(script).to_pylist()]
+    assert [(step, uc.timestamp(now) // SECOND) for step, now in found] == [(1, 130), (2, 180)]
+
+
 def test_rule_12_a_flow_may_have_a_watermark_of_each_batch() -> None:
     script = [rows((61, "a"), (5, "a"), at=0), rows((6, "a"), at=9), uc.Watermark(None)]
     found = [(0, 60, 1, 0), (0, 120, 1, 0), (1, 60, 2, 9)]

@@ -119,10 +119,12 @@ class Grouped:
         lag = self.sources.clock_lag
         if lag is None or self.now == MIN_TIME:
             return timer
-        # Every instant is a whole second, or a microsecond before one.
-        whole = range(self.now - self.now % SECOND, min(timer, at) + 1, SECOND)
-        near = (instant for second in whole for instant in (second - 1, second) if self.now < instant <= min(timer, at))
-        return next((instant for instant in near if self.inner.waits_for(instant - lag)), timer)
+        # Every deadline is a whole second, or a microsecond before one, or was passed already as it came to be.
+        until = min(timer, at)
+        whole = range(self.now - self.now % SECOND, until + 1, SECOND)
+        near = [self.now + 1, *(instant for second in whole for instant in (second - 1, second))]
+        waits = (instant for instant in near if self.now < instant <= until and self.inner.waits_for(instant - lag))
+        return next(waits, timer)
 
     def close(self, rows: list[Row]) -> list[Played]:
         given = self.inner.step(rows, self.now, MAX_TIME, lambda percent: MAX_TIME)
