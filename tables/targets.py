@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote
 
 from ..errors import InvalidArgument, require_options
+from ..urls import has_password
 from ..windows.spans import ZERO, Span, positive
 from .delta import Delta
 from .duckdb import DuckDB
@@ -18,7 +19,6 @@ from .parquet import ParquetFolder
 from .postgresql import PostgreSQL
 from .sql import STAGING_TABLE
 from .target import BATCHES, Target
-from .urls import has_password
 
 FORMS = (
     "duckdb:path.db#table",
