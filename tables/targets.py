@@ -99,7 +99,12 @@ def _delta(rest: str) -> Target:
 
 
 def _parquet(rest: str) -> Target:
-    if not rest or "://" in rest:
+    if "://" in rest:
+        raise InvalidArgument(
+            "a target of Parquet is a folder on a disk, whose files are renamed in one step: write delta: for a table "
+            "in an object store"
+        )
+    if not rest:
         raise InvalidArgument(
             "a target of Parquet is 'parquet:' and the path of a folder, such as parquet:/data/totals"
         )
