@@ -420,39 +420,6 @@ class Flow(Answers, Adviser):
         check_replay(settings)
         return replace(self, source=source, settings=settings)
 
-    def run(self, script: Sequence[Any] | None = None) -> Result:
-        """Run the flow in this process, and return its panes in their order.
-
-        Parameters
-        ----------
-        script
-            A list of `Elements`, `Watermark` and `Clock`, whose rows take the place of those of the source. With a
-            script any flow runs here, also one over Spark, so that what is deployed is tested: its watermark strategy
-            and its changelog apply to these rows, and the script may report more watermarks. Before an entry moves
-            processing time on, every timer that is due by then fires at its own time. A row arrives at the time in the
-            flow's `processing_time` column; if it has none there, at the time of its entry. Without a script the rows
-            of the source come as one bundle, and then the input ends.
-
-        Returns
-        -------
-        Result
-            An Arrow table of the keys, `window`, the results, `event_time`, `diff`, `pane` and `step` (the entry that
-            the row came from), with `.table()`, `.counts()`, `.left_out`, `.dropped_rows` and `.output_watermarks`. An
-            interrupt (Ctrl-C) is a `KeyboardInterrupt` whose attribute `result` has the result so far.
-
-        Examples
-        --------
-        >>> import uncombine as uc
-        >>> rows = [{"ts": "2016-01-20T12:00:26Z", "score": 5}]
-        >>> totals = uc.flow(rows).window("2 minutes").combine(total=uc.Sum("score"))
-        >>> totals.run()["total"].to_pylist()
-        [5]
-        >>> script = [uc.Elements(rows), uc.Elements(rows), uc.Watermark("2016-01-20T12:02:00Z")]
-        >>> totals.run(script).select(["total", "diff", "step"]).to_pylist()
-        [{'total': 10, 'diff': 1, 'step': 2}]
-        """
-        return self.source.engine.run(self, script)
-
     @property
     def df(self) -> Any:
         """The panes of a flow over Spark, as a DataFrame of Spark. It is streaming if the source is.
@@ -576,6 +543,9 @@ class Flow(Answers, Adviser):
 
     def _repr_html_(self) -> str:
         return self.source.engine.draw(self)
+
+    def _run(self, script: Sequence[Any] | None) -> Result:
+        return self.source.engine.run(self, script)
 
     def _answer(self, way: str) -> Result:
         return self.source.engine.answer(self, way)
