@@ -1,10 +1,10 @@
 """A flow: the steps that the rows of a source go through, as a value that knows no engine.
 
 Each method adds a step and gives a new flow; no row is read before the flow is run. A step over single rows needs no
-state (`where`, `select`, `with_columns`, `with_time`, `map`) or keeps some (`distinct`, `in_order`, `process`). A
-grouping is two calls, `window` and `combine`, and its panes are rows again, which a later pane can correct: so a step
-after it gets retractions, and passes them on. A source names the engine that runs a flow over it, and the
-ways out ask it.
+state (`where`, `sample`, `select`, `with_columns`, `with_time`, `map`) or keeps some (`distinct`, `in_order`,
+`process`). A grouping is two calls, `window` and `combine`, and its panes are rows again, which a later pane can
+correct: so a step after it gets retractions, and passes them on. A source names the engine that runs a flow over it,
+and the ways out ask it.
 
 Not promised: that two flows are equal if they are built alike, or that a function is called once for a row.
 
@@ -40,6 +40,7 @@ from ..panes.remember.remember import Remember
 from ..panes.remember.stage import RememberStage
 from ..panes.rows.options import RowOptions, StepOptions
 from ..panes.rows.stage import RowStage
+from ..panes.sample import sample
 from ..panes.selection import Select, dropping, renaming, without
 from ..panes.stage import Stage, StageInput
 from ..panes.transforms import (
@@ -233,6 +234,21 @@ class Flow(Answers, Adviser):
             return self._stepped(RememberStage, partial(Remember, function, flat=True))
         self._check_deterministic("flat_map", deterministic)
         return self._then(Map(function, step="flat_map()"))
+
+    def sample(self, fraction: float, *, key: str | Sequence[str] | None = None, seed: int = 0) -> Flow:
+        """Keep each row with a probability of `fraction`, decided by a hash of its values: the same rows in each run.
+
+        Equal rows share their fate, and so do a row and its retraction. With `key=` all rows of a key do: a tenth of
+        the users keeps all their rows. A sample has the rows of each smaller one of the same key and seed; samples of
+        two seeds are independent. Without `key=` all columns count but the weight and `pane`.
+
+        >>> import uncombine as uc
+        >>> visits = uc.flow([{"ts": n, "user": n % 100} for n in range(1000)]).sample(0.1, key="user")
+        >>> visits.combine(by="user", n=uc.Count()).run()["n"].to_pylist()
+        [10, 10, 10, 10, 10, 10]
+        """
+        arrival = {settings.processing_time for _, settings in leaves_of(self)}
+        return self._then(sample(fraction, key, seed, self.schema, weight_of(self), arrival))
 
     def pipe(self, function: Callable[Concatenate[Flow, P], Made], *arguments: P.args, **options: P.kwargs) -> Made:
         """The result of a function of this flow, so that steps of your own stand in a chain: `flow.pipe(clean, 3)`.
