@@ -152,6 +152,14 @@ def test_rule_69_panes_and_their_retractions_share_their_fate() -> None:
         assert final.num_rows
 
 
+def test_a_replay_has_the_rows_of_a_run() -> None:
+    rows = ROWS.slice(0, 300).append_column("seen", ROWS["ts"].slice(0, 300))
+    source = uc.flow(rows, watermark="1 minute", processing_time="seen")
+    one, other = (flow.sample(0.3).in_order().to_arrow() for flow in (source.replay(close_at_end=True), uc.flow(rows)))
+    assert one["x"].to_pylist() == other["x"].to_pylist()
+    assert 50 < one.num_rows < 130
+
+
 def test_only_the_columns_of_a_sample_are_read() -> None:
     def columns(flow: uc.Flow) -> frozenset[str]:
         [step] = graph_of(flow.window("1 minute").combine(n=uc.Count())).steps

@@ -80,7 +80,8 @@ def _step(r: random.Random, one: Pipeline) -> Pipeline:
     ):  # of an input that is only added to, a row is shown as it comes, whatever comes before it later
         kinds += [_distinct, _distinct]
     kind = r.choice(kinds)
-    return kind(r, _renamed(r, one) if kind not in (_filtered, _counted_up) else one)
+    keeps_names = kind in (_filtered, _sampled, _counted_up, _written_out)
+    return kind(r, one if keeps_names else _renamed(r, one))
 
 
 def _renamed(r: random.Random, one: Pipeline) -> Pipeline:
