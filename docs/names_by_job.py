@@ -65,7 +65,7 @@ METHODS: dict[str, set[str]] = {
 }
 
 STEPS = {
-    *("where", "select", "drop", "rename", "with_columns", "with_time", "map", "flat_map", "pipe"),
+    *("where", "sample", "select", "drop", "rename", "with_columns", "with_time", "map", "flat_map", "pipe"),
     *("distinct", "in_order", "process"),
 }
 """The methods of a flow that have the page of steps."""

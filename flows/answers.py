@@ -9,6 +9,7 @@ Guarded by tests/flows/test_answers.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -29,8 +30,45 @@ class Answers(ABC):
     """
 
     @abstractmethod
+    def _run(self, script: Sequence[Any] | None) -> Result:
+        """The result of a run in this process, over the rows of a script if one is given."""
+
+    @abstractmethod
     def _answer(self, way: str) -> Result:
         """The result of a run in this process, for the method that asks for it."""
+
+    def run(self, script: Sequence[Any] | None = None) -> Result:
+        """Run the flow in this process, and return its panes in their order.
+
+        Parameters
+        ----------
+        script
+            A list of `Elements`, `Watermark` and `Clock`, whose rows take the place of those of the source. With a
+            script any flow runs here, also one over Spark, so that what is deployed is tested: its watermark strategy
+            and its changelog apply to these rows, and the script may report more watermarks. Before an entry moves
+            processing time on, every timer that is due by then fires at its own time. A row arrives at the time in the
+            flow's `processing_time` column; if it has none there, at the time of its entry. Without a script the rows
+            of the source come as one bundle, and then the input ends.
+
+        Returns
+        -------
+        Result
+            An Arrow table of the keys, `window`, the results, `event_time`, `diff`, `pane` and `step` (the entry that
+            the row came from), with `.table()`, `.counts()`, `.left_out`, `.dropped_rows` and `.output_watermarks`. An
+            interrupt (Ctrl-C) is a `KeyboardInterrupt` whose attribute `result` has the result so far.
+
+        Examples
+        --------
+        >>> import uncombine as uc
+        >>> rows = [{"ts": "2016-01-20T12:00:26Z", "score": 5}]
+        >>> totals = uc.flow(rows).window("2 minutes").combine(total=uc.Sum("score"))
+        >>> totals.run()["total"].to_pylist()
+        [5]
+        >>> script = [uc.Elements(rows), uc.Elements(rows), uc.Watermark("2016-01-20T12:02:00Z")]
+        >>> totals.run(script).select(["total", "diff", "step"]).to_pylist()
+        [{'total': 10, 'diff': 1, 'step': 2}]
+        """
+        return self._run(script)
 
     def collect(self) -> list[dict[str, Any]]:
         """Run the flow in this process; its rows as a list of dicts, as `run().collect()` gives them."""

@@ -1,10 +1,10 @@
 """A flow: the steps that the rows of a source go through, as a value that knows no engine.
 
 Each method adds a step and gives a new flow; no row is read before the flow is run. A step over single rows needs no
-state (`where`, `select`, `with_columns`, `with_time`, `map`) or keeps some (`distinct`, `in_order`, `process`). A
-grouping is two calls, `window` and `combine`, and its panes are rows again, which a later pane can correct: so a step
-after it gets retractions, and passes them on. A source names the engine that runs a flow over it, and the
-ways out ask it.
+state (`where`, `sample`, `select`, `with_columns`, `with_time`, `map`) or keeps some (`distinct`, `in_order`,
+`process`). A grouping is two calls, `window` and `combine`, and its panes are rows again, which a later pane can
+correct: so a step after it gets retractions, and passes them on. A source names the engine that runs a flow over it,
+and the ways out ask it.
 
 Not promised: that two flows are equal if they are built alike, or that a function is called once for a row.
 
@@ -40,6 +40,7 @@ from ..panes.remember.remember import Remember
 from ..panes.remember.stage import RememberStage
 from ..panes.rows.options import RowOptions, StepOptions
 from ..panes.rows.stage import RowStage
+from ..panes.sample import sample
 from ..panes.selection import Select, dropping, renaming, without
 from ..panes.stage import Stage, StageInput
 from ..panes.transforms import (
@@ -234,6 +235,21 @@ class Flow(Answers, Adviser):
         self._check_deterministic("flat_map", deterministic)
         return self._then(Map(function, step="flat_map()"))
 
+    def sample(self, fraction: float, *, key: str | Sequence[str] | None = None, seed: int = 0) -> Flow:
+        """Keep each row with a probability of `fraction`, decided by a hash of its values: the same rows in each run.
+
+        Equal rows share their fate, and so do a row and its retraction. With `key=` all rows of a key do: a tenth of
+        the users keeps all their rows. A sample has the rows of each smaller one of the same key and seed; samples of
+        two seeds are independent. Without `key=` all columns count but the weight and `pane`.
+
+        >>> import uncombine as uc
+        >>> visits = uc.flow([{"ts": n, "user": n % 100} for n in range(1000)]).sample(0.1, key="user")
+        >>> visits.combine(by="user", n=uc.Count()).run()["n"].to_pylist()
+        [10, 10, 10, 10, 10, 10]
+        """
+        arrival = {settings.processing_time for _, settings in leaves_of(self)}
+        return self._then(sample(fraction, key, seed, self.schema, weight_of(self), arrival))
+
     def pipe(self, function: Callable[Concatenate[Flow, P], Made], *arguments: P.args, **options: P.kwargs) -> Made:
         """The result of a function of this flow, so that steps of your own stand in a chain: `flow.pipe(clean, 3)`.
 
@@ -420,39 +436,6 @@ class Flow(Answers, Adviser):
         check_replay(settings)
         return replace(self, source=source, settings=settings)
 
-    def run(self, script: Sequence[Any] | None = None) -> Result:
-        """Run the flow in this process, and return its panes in their order.
-
-        Parameters
-        ----------
-        script
-            A list of `Elements`, `Watermark` and `Clock`, whose rows take the place of those of the source. With a
-            script any flow runs here, also one over Spark, so that what is deployed is tested: its watermark strategy
-            and its changelog apply to these rows, and the script may report more watermarks. Before an entry moves
-            processing time on, every timer that is due by then fires at its own time. A row arrives at the time in the
-            flow's `processing_time` column; if it has none there, at the time of its entry. Without a script the rows
-            of the source come as one bundle, and then the input ends.
-
-        Returns
-        -------
-        Result
-            An Arrow table of the keys, `window`, the results, `event_time`, `diff`, `pane` and `step` (the entry that
-            the row came from), with `.table()`, `.counts()`, `.left_out`, `.dropped_rows` and `.output_watermarks`. An
-            interrupt (Ctrl-C) is a `KeyboardInterrupt` whose attribute `result` has the result so far.
-
-        Examples
-        --------
-        >>> import uncombine as uc
-        >>> rows = [{"ts": "2016-01-20T12:00:26Z", "score": 5}]
-        >>> totals = uc.flow(rows).window("2 minutes").combine(total=uc.Sum("score"))
-        >>> totals.run()["total"].to_pylist()
-        [5]
-        >>> script = [uc.Elements(rows), uc.Elements(rows), uc.Watermark("2016-01-20T12:02:00Z")]
-        >>> totals.run(script).select(["total", "diff", "step"]).to_pylist()
-        [{'total': 10, 'diff': 1, 'step': 2}]
-        """
-        return self.source.engine.run(self, script)
-
     @property
     def df(self) -> Any:
         """The panes of a flow over Spark, as a DataFrame of Spark. It is streaming if the source is.
@@ -576,6 +559,9 @@ class Flow(Answers, Adviser):
 
     def _repr_html_(self) -> str:
         return self.source.engine.draw(self)
+
+    def _run(self, script: Sequence[Any] | None) -> Result:
+        return self.source.engine.run(self, script)
 
     def _answer(self, way: str) -> Result:
         return self.source.engine.answer(self, way)

@@ -344,6 +344,21 @@ PAIRS: dict[str, Pair] = {
         lambda s: counted(s().with_time(col("at"), "2 hours")),
         "at_most_back of with_time 1 was '1 hour' and is '2 hours'",
     ),
+    "sample over rows that are never retracted": Pair(
+        lambda s: counted(s().sample(0.1, key="id")), lambda s: counted(s().sample(0.2, key="id")), ON
+    ),
+    "sample of a changelog": Pair(
+        lambda s: counted(s(diff="d").sample(0.1, key="id")),
+        lambda s: counted(s(diff="d").sample(0.2, key="id")),
+        "fraction of sample 1 was 0.1 and is 0.2",
+        ("sample 1",),
+    ),
+    "seed= of a sample before distinct": Pair(
+        lambda s: s().sample(0.1).distinct("k", within="1 hour"),
+        lambda s: s().sample(0.1, seed=1).distinct("k", within="1 hour"),
+        "seed of sample 1 was 0 and is 1",
+        ("sample 1",),
+    ),
     "the sides of a union": Pair(
         lambda s: counted(uc.union(s(name="a"), s(name="b"), side="of"), by="of"),
         lambda s: counted(uc.union(one=s(name="a"), b=s(name="b"), side="of"), by="of"),

@@ -23,6 +23,8 @@ from uncombine.panes.upserts.upserts import Upserts
 SECOND = 1_000_000
 SCHEMA = pa.schema({"ts": TIME, "seen": TIME, "k": pa.string(), "x": pa.int64(), "w": pa.int64()})
 
+PLAIN = ["ts", "k", "x"]
+
 Row = tuple[int, Any, int]
 Rows = Counter[Row]
 Sources = Mapping[str, Rows]
@@ -72,13 +74,14 @@ def draw(r: random.Random, flows: Mapping[str, uc.Flow]) -> Pipeline:
 
 
 def _step(r: random.Random, one: Pipeline) -> Pipeline:
-    kinds = [_grouped, _grouped, _in_order, _remembered, _repeated, _filtered, _counted_up, _written_out]
+    kinds = [_grouped, _grouped, _in_order, _remembered, _repeated, _filtered, _sampled, _counted_up, _written_out]
     if (
         one.flow._changes
     ):  # of an input that is only added to, a row is shown as it comes, whatever comes before it later
         kinds += [_distinct, _distinct]
     kind = r.choice(kinds)
-    return kind(r, _renamed(r, one) if kind not in (_filtered, _counted_up) else one)
+    keeps_names = kind in (_filtered, _sampled, _counted_up, _written_out)
+    return kind(r, one if keeps_names else _renamed(r, one))
 
 
 def _renamed(r: random.Random, one: Pipeline) -> Pipeline:
@@ -214,6 +217,22 @@ def _written_out(r: random.Random, one: Pipeline) -> Pipeline:
 def _filtered(r: random.Random, one: Pipeline) -> Pipeline:
     flow = one.flow.where(uc.col("x") > 2)
     return Pipeline(flow, lambda given: _each(one.rows(given), lambda x: [x] * (x > 2)), (*one.names, "where"))
+
+
+def _sampled(r: random.Random, one: Pipeline) -> Pipeline:
+    """A sample of the keys with their numbers, whatever comes of rows; from scratch, of the rows that are left."""
+    how = {"fraction": r.choice([0.3, 0.7]), "key": r.choice(["x", ("k", "x")]), "seed": r.randrange(9)}
+
+    def rows(given: Sources) -> Rows:
+        left = one.rows(given)
+        columns = zip(*left, strict=True) if left else ((), (), ())
+        table = pa.table([pa.array(c).cast(SCHEMA.field(n).type) for n, c in zip(PLAIN, columns, strict=True)], PLAIN)
+        chosen = uc.flow(table).sample(**how).to_arrow().select(PLAIN)
+        times = chosen["ts"].cast(pa.int64()).to_pylist()
+        some = zip(times, *(chosen[name].to_pylist() for name in PLAIN[1:]), strict=True)
+        return Rows({row: left[row] for row in some})
+
+    return Pipeline(one.flow.sample(**how), rows, (*one.names, f"sample of {how}"))
 
 
 def _each(rows: Rows, made: Callable[[int], list[int]]) -> Rows:
