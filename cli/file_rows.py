@@ -64,6 +64,7 @@ def add_format(parser: Parser) -> None:
         "--format", choices=["parquet", "arrow", "csv", "json"], help="the format; the ending says it if not given"
     )
     parser.add_argument("--delimiter", metavar="CHARACTER", help="the character between two values of csv")
+    parser.add_argument("--encoding", help="the encoding of csv (default: utf8)")
 
 
 def read_rows(arguments: argparse.Namespace) -> FileRows:
@@ -86,16 +87,18 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
     time = arguments.time if event_time is None else EVENT_TIME
-    for name in filter(None, [time, arguments.processing_time]):
-        table = _timed(table, name)
+    table = _timed(table, time, "; --time-format has the format of others")
     if arguments.processing_time is not None:
+        table = _timed(table, arguments.processing_time)
         table = table.sort_by(arguments.processing_time)
     return FileRows(table=table, time=time, notes=_notes(unreadable))
 
 
 def _source(arguments: argparse.Namespace) -> LocalFiles:
     """The files, listed and described."""
-    options: dict[str, Any] = {} if arguments.delimiter is None else {"delimiter": arguments.delimiter}
+    options: dict[str, Any] = {
+        name: value for name in ("delimiter", "encoding") if (value := getattr(arguments, name)) is not None
+    }
     on_bad_row = getattr(arguments, "on_bad_row", None)
     files = Files(arguments.file, format=arguments.format, on_bad_row=on_bad_row, **options)
     paths = files.paths
@@ -111,13 +114,11 @@ def read_columns(arguments: argparse.Namespace) -> pa.Table:
     return _source(arguments).whole()
 
 
-def _timed(table: pa.Table, name: str) -> pa.Table:
+def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:
     try:
         return with_times(table, [name])
     except InvalidArgument as error:
-        raise InvalidArgument(
-            f"column {name!r} has no times: {error}; --time-format has the format of others"
-        ) from None
+        raise InvalidArgument(f"column {name!r} has no times: {error}{remedy}") from None
 
 
 def _notes(unreadable: list[pa.Table]) -> tuple[str, ...]:

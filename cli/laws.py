@@ -18,7 +18,7 @@ from ..errors import InvalidArgument, LawViolation
 from .file_rows import add_format
 from .law_values import law_values
 from .module_names import made_by, object_at
-from .parser import Parser
+from .parser import Parser, count_of
 
 NOTES = "HYPOTHESIS_STORAGE_DIRECTORY"
 """The variable with the folder of hypothesis."""
@@ -38,8 +38,8 @@ def add_laws(parser: Parser) -> None:
         "--column", action="append", metavar="COLUMN", help="a column of the file that --values names; may be repeated"
     )
     add_format(laws)
-    laws.add_argument("--examples", type=int, default=200, help="the number of examples (default: 200)")
-    laws.add_argument("--seed", type=int, help="a number that fixes the examples")
+    laws.add_argument("--examples", type=count_of, default=200, help="the number of examples (default: 200)")
+    laws.add_argument("--seed", type=count_of, help="a number that fixes the examples")
     laws.add_argument("--json", action="store_true", help="print the result as JSON")
 
 

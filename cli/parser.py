@@ -68,7 +68,18 @@ class Parser(argparse.ArgumentParser):
             raise InvalidArgument(f"{self.prog.split()[-1]} has no option {word}: {nearest(word, options)}")
 
 
-__all__ = ["Parser"]
+def count_of(text: str) -> int:
+    """The number that an option has.
+
+    >>> count_of("50")
+    50
+    """
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, but is {text!r}")
+    return int(text)
+
+
+__all__ = ["Parser", "count_of"]
 
 
 def __dir__() -> list[str]:

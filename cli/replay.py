@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import Elements, Watermark, plot
+from ..combiners import Combiner
 from ..doors import flow
+from ..errors import InvalidArgument
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
 from ..tables import target_of
@@ -68,7 +71,7 @@ def add_replay(parser: Parser) -> None:
 
 def _replay(arguments: argparse.Namespace) -> int:
     window, trigger = as_window(arguments.window, "--window"), as_trigger(arguments.trigger, "--trigger")
-    results = dict(map(combiner_of, arguments.combine))
+    results = _results(arguments.combine)
     check_output(arguments)
     if arguments.table is not None:
         target_of(arguments.table)
@@ -98,6 +101,16 @@ def _replay(arguments: argparse.Namespace) -> int:
             _draw(arguments, result, script)
         print(f"wrote {arguments.plot}", file=sys.stderr)
     return code
+
+
+def _results(texts: Sequence[str]) -> dict[str, Combiner]:
+    """The combiners of the results by their names."""
+    results: dict[str, Combiner] = {}
+    for name, combiner in map(combiner_of, texts):
+        if name in results:
+            raise InvalidArgument(f"--combine names two results {name!r}: give one of them another name")
+        results[name] = combiner
+    return results
 
 
 def _script(rows: pa.Table, at: str | None) -> list[Elements | Watermark]:

@@ -21,7 +21,8 @@ from ..files.formats import format_of
 from ..files.paths import absolute, locate, parts_of
 from ..panes.showing import shown_rows
 from ..tables.renames import replaced
-from .parser import Parser
+from .failures import Failed
+from .parser import Parser, count_of
 from .row_texts import csv_text, json_lines
 
 SHOWN = 50
@@ -32,7 +33,7 @@ _ENDINGS = ".parquet, .arrow, .csv or .json"
 
 def add_output(parser: Parser) -> None:
     """The options that say where rows go."""
-    parser.add_argument("--limit", type=_limit, metavar="N", help=f"the most rows that are shown (default: {SHOWN})")
+    parser.add_argument("--limit", type=count_of, metavar="N", help=f"the most rows that are shown (default: {SHOWN})")
     parser.add_argument("--json", action="store_true", help="print a JSON object a row, of all rows")
     parser.add_argument("--output", metavar="FILE", help=f"write all rows into a new file: {_ENDINGS} (also .csv.gz)")
     parser.add_argument("--overwrite", action="store_true", help="let --output write a file that is there already")
@@ -95,12 +96,15 @@ def write_file(rows: pa.Table, path: str) -> None:
     place = absolute(path)
     system, inside = locate(place)
     data = _written(rows, path)
-    if parts_of(place)[0]:
-        with system.open_output_stream(inside) as out:
-            out.write(data)
-    else:
-        with replaced(Path(inside), "uncombine") as file:
-            file.write(data)
+    try:
+        if parts_of(place)[0]:
+            with system.open_output_stream(inside) as out:
+                out.write(data)
+        else:
+            with replaced(Path(inside), "uncombine") as file:
+                file.write(data)
+    except OSError as error:
+        raise Failed(f"{path!r} cannot be written: {error.strerror or error}") from None
 
 
 def _written(rows: pa.Table, path: str) -> bytes | pa.Buffer:
@@ -127,14 +131,6 @@ def _form(path: str) -> str | None:
     name = path.lower().removesuffix(".gz")
     form = format_of(f".{name.rpartition('.')[2]}")
     return form if name == path.lower() or form in _OF_TEXT else None
-
-
-def _limit(text: str) -> int:
-    """A number of rows."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, but is {text}")
-    return number
 
 
 __all__ = ["add_output", "check_output", "give", "write_file"]

@@ -28,6 +28,16 @@ def test_a_file_whose_name_says_nothing(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads(capsys.readouterr().out)["n"] == 2
 
 
+def test_a_file_in_another_encoding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "names.csv").write_bytes("ts,name\n2024-05-01T12:00:00Z,J\xe4ger\n".encode("latin-1"))
+    assert count(tmp_path / "names.csv", "--by", "name") == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "1 row cannot be read and is left out, the first in line 2 of" in told.err
+    assert count(tmp_path / "names.csv", "--by", "name", "--encoding", "latin-1") == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "J\xe4ger"
+
+
 def test_a_folder_is_read_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for country in ("DE", "FR"):
         (tmp_path / f"country={country}").mkdir()

@@ -112,9 +112,9 @@ def test_values_are_those_of_the_user(
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["mine_for_laws.py"]
 
 
-def values(*texts: str, column: list[str] | None = None, **others: Any) -> list[Any]:
+def values(*texts: str, column: list[str] | None = None) -> list[Any]:
     """The values of each column, and its type."""
-    arguments = argparse.Namespace(values=list(texts), column=column, format=None, delimiter=None, **others)
+    arguments = argparse.Namespace(values=list(texts), column=column, format=None, delimiter=None, encoding=None)
     return [(array.to_pylist(), str(array.type)) for array in law_values(arguments) or ()]
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import uncombine as uc
 from uncombine.cli import row_output
+from uncombine.cli.failures import Failed
 from uncombine.cli.row_output import check_output, give, write_file
 from uncombine.files import paths
 
@@ -117,10 +118,10 @@ def test_a_failure_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.
     path.write_text("mine")
 
     def fail(*_: object) -> None:
-        raise OSError("no space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(Failed, match=r"rows\.csv' cannot be written: No space left on device"):
         write_file(ROWS, str(path))
     assert [path.read_text(), *os.listdir(tmp_path)] == ["mine", "rows.csv"]
 
