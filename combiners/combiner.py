@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,6 @@ from .rows.columns import Column
 from .rows.groups import Groups
 from .rows.plain_types import plain_schema
 from .whole.group import WholeGroup
-
-Tolerance: TypeAlias = Callable[[Sequence[float], int], float]
-"""The greatest error of a result, given the magnitudes of the inputs and their count."""
 
 
 class Combiner(Adviser, NamedOptions, ABC):

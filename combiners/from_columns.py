@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .combiner import Combiner, Tolerance
+from .combiner import Combiner
 from .compiled import CompiledCombiner
+from .floats.tolerances import Tolerance, tolerance_of
 from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.alike import same_as_first
@@ -130,7 +131,7 @@ class ColumnsCombiner(Combiner):
 
 
 def from_columns(
-    name: str, fn: CombineFn, *, output: pa.DataType, tolerance: Tolerance | None = None
+    name: str, fn: CombineFn, *, output: pa.DataType, tolerance: Tolerance | float | None = None
 ) -> Callable[..., ColumnsCombiner]:
     """A factory of combiners from a `CombineFn` of your own, which works on whole columns.
 
@@ -147,8 +148,9 @@ def from_columns(
     output
         The Arrow type of the results.
     tolerance
-        A function `tolerance(magnitudes, count)` that gives the greatest error of a result, as `Combiner.tolerance`
-        does. None means `fn.tolerance` if there is one, else that results do not depend on the order of the rows.
+        The greatest error of a result: a part of the numbers, such as 1e-9, or a function `tolerance(magnitudes,
+        count)`, as `Combiner.tolerance` is one. None means `fn.tolerance` if there is one, else that results do not
+        depend on the order of the rows.
 
     Returns
     -------
@@ -184,9 +186,7 @@ def from_columns(
         raise InvalidArgument(
             f"output= of from_columns takes an Arrow type such as pa.int64(), but was given {output!r}"
         )
-    bound = getattr(fn, "tolerance", None) if tolerance is None else tolerance
-    if bound is not None and not callable(bound):
-        raise InvalidArgument(f"tolerance= of from_columns takes a function, but was given {bound!r}")
+    bound = tolerance_of(getattr(fn, "tolerance", None) if tolerance is None else tolerance, "from_columns")
     if not fn.fields or not all(isinstance(field, pa.Field) for field in fn.fields):
         raise InvalidArgument(f"{name} needs a tuple of Arrow fields in fields, but fields is {fn.fields!r}")
     checked = CheckedFn(name=name, fn=fn, output=output, bound=bound)

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, NotRetractable, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .combiner import Combiner, Tolerance
+from .combiner import Combiner
 from .compiled import CompiledCombiner
+from .floats.tolerances import Tolerance, tolerance_of
 from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.alike import same_as_first
@@ -186,7 +187,7 @@ def from_scalar(
     accumulator: pa.DataType,
     output: pa.DataType,
     capability: Capability | None = None,
-    tolerance: Tolerance | None = None,
+    tolerance: Tolerance | float | None = None,
 ) -> Callable[..., ScalarCombiner]:
     """A factory of combiners from functions of one value at a time, which are easier to write than columnar ones.
 
@@ -218,9 +219,9 @@ def from_scalar(
         The promised capability. None means CANCELLATIVE with an `uncombine`, else MONOID. Pass GROUP if a retraction
         may come before its row and states never depend on the order of the rows.
     tolerance
-        A function `tolerance(magnitudes, count)` that gives the greatest error of a result, as `Combiner.tolerance`
-        does. States in floating point need it, because their sums depend on the order of the rows. None promises
-        that results do not depend on it.
+        The greatest error of a result: a part of the numbers, such as 1e-9, or a function `tolerance(magnitudes,
+        count)`, as `Combiner.tolerance` is one. States in floating point need it, because their sums depend on the
+        order of the rows. None promises that results do not depend on it.
 
     Returns
     -------
@@ -238,10 +239,10 @@ def from_scalar(
     [{'sum': 'odd'}]
     """
     functions = {"create": create, "add": add, "merge": merge, "extract": extract, "uncombine": uncombine}
-    functions["tolerance"] = tolerance
     for role, function in functions.items():
-        if not callable(function) and not (role in ("uncombine", "tolerance") and function is None):
+        if not callable(function) and not (role == "uncombine" and function is None):
             raise InvalidArgument(f"{role}= of from_scalar takes a function, but was given {function!r}")
+    bound = tolerance_of(tolerance, "from_scalar")
     for role, kind in {"accumulator": accumulator, "output": output}.items():
         if not isinstance(kind, pa.DataType):
             raise InvalidArgument(
@@ -271,7 +272,7 @@ def from_scalar(
         accumulator=accumulator,
         output=output,
         capability=capability,
-        bound=tolerance,
+        bound=bound,
     )
 
     def factory(*inputs: Input) -> ScalarCombiner:

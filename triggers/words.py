@@ -35,7 +35,10 @@ _WHOLE: Mapping[str, str] = {
     **dict.fromkeys(("each row", "always"), "Always()"),
     "never": "Never()",
 }
-_FIRST = ("watermark", "early", "late", "every", "after", "each row", "always", "never", "repeatedly")
+_WORDS = (
+    *("watermark", "early", "late", "every", "after", "each", "row", "rows", "always", "never", "repeatedly"),
+    *("bytes", "event", "time", "percent", "of", "the", "sources", "at", "end"),
+)
 _AMOUNT = re.compile(r"(\d{1,18}) ?(rows?|bytes?)")
 _OF_ROWS = re.compile(r"\d+ ?(row|byte)s?\b")
 _PERCENT = re.compile(r"after (\d{1,3}(?:\.\d{1,9})?) ?(?:%|percent) of the sources")
@@ -128,9 +131,10 @@ def _refusal(part: ast.AST, kinds: Iterable[str]) -> str:
 
 def _hint(text: str, kinds: Iterable[str]) -> str:
     """The end of the sentence about words that are not read: the word to write, if one is near."""
+    for word in re.findall("[a-z]+", text.casefold()):
+        if word not in _WORDS and (near := difflib.get_close_matches(word, _WORDS, n=1)):
+            return f": did you mean {near[0]!r}?"
     first, *_ = [*text.split(), ""]
-    if near := difflib.get_close_matches(first.casefold(), _FIRST, n=1):
-        return f": did you mean {near[0]!r}?" if near[0] != first.casefold() else ""
     ours = our_name(first, kinds)
     return f": did you mean {ours}()?" if ours else ""
 

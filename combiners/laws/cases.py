@@ -19,7 +19,7 @@ from ..rows.columns import Column
 from ..rows.groups import Groups
 from .compare import bits, near, numbers_in, plain
 from .examples import KEYS, Example, Row
-from .guard import GuardedFn, TooLarge, line_of, trimmed
+from .guard import GuardedFn, TooLarge, failure_text
 from .views import View, views_of
 
 Results: TypeAlias = list[Any]
@@ -247,7 +247,7 @@ class Case:
         """Raise unless two results are equal up to the stated tolerance."""
         views = self.subject.views
         for mine, theirs, view in zip(left, right, views, strict=False):
-            if not near(mine, theirs, 0.0) and not near(mine, theirs, self.slack(view, times)):
+            if not near(mine, theirs, 0.0) and not near(mine, theirs, self.slack(view, times), view.part):
                 of = f" (as {view.name})" if len(views) > 1 else ""
                 hint = self._rounding(mine, theirs, view)
                 self.fail(f"{left_text}{of}", mine, f"{right_text}{of}", theirs, hint)
@@ -259,12 +259,11 @@ class Case:
         largest = max(self.magnitudes[0], default=0.0)
         if (view.tolerance is not None and self.tolerance(view) > 0.0) or not near(left, right, 1e-9 * largest):
             return ""
-        return "\n  (rounding may cause this: sums of floats depend on their order. If so, give a tolerance=)"
+        return "\n  (rounding may cause this: sums of floats depend on their order. If so, give tolerance=1e-9)"
 
     def broke(self, operation: str, error: Exception) -> None:
         """Raise the violation for an error in the user's code."""
-        error = trimmed(error)
-        what = f"{operation} raised {type(error).__name__}{line_of(error)}: {error}"
+        what = failure_text(operation, error)
         raise LawViolation("\n".join([self._head(), f"  {what}", *self._rows()]), self.law) from error
 
     def fail(self, left_text: str, left: Any, right_text: str, right: Any, hint: str = "") -> None:

@@ -11,6 +11,9 @@ import pyarrow as pa
 
 from ..algebra import Accumulators
 
+LAST_BITS = 2.0**-50
+"""The part of a number that the last bits of a float make."""
+
 
 def bits(accumulators: Accumulators) -> list[Any]:
     """Plain values that are equal if and only if the accumulators are equal bit for bit."""
@@ -23,12 +26,12 @@ def plain(accumulators: Accumulators) -> Any:
     return shown[0] if len(shown) == 1 else shown
 
 
-def near(left: Any, right: Any, slack: float) -> bool:
-    """True if two plain values agree; numbers may differ by `slack`, and if that is not 0 in their last bits too."""
+def near(left: Any, right: Any, slack: float, part: float = LAST_BITS) -> bool:
+    """True if two plain values agree; numbers may differ by `slack`, and if that is not 0 by a part of themselves."""
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(near, left, right, [slack] * len(left)))
+        return len(left) == len(right) and all(near(a, b, slack, part) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(near(left[k], right[k], slack) for k in left)
+        return left.keys() == right.keys() and all(near(left[k], right[k], slack, part) for k in left)
     if not _number(left) or not _number(right):
         if slack == math.inf and isinstance(left, float | None) and isinstance(right, float | None):
             return True
@@ -40,7 +43,7 @@ def near(left: Any, right: Any, slack: float) -> bool:
         return a == b or (math.isnan(a) and math.isnan(b)) or slack == math.inf
     if slack == 0.0:
         return a == b
-    return abs(a - b) <= slack + 2.0**-50 * max(abs(a), abs(b))
+    return abs(a - b) <= slack + part * max(abs(a), abs(b))
 
 
 def numbers_in(values: Any) -> list[float]:

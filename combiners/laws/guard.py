@@ -82,6 +82,12 @@ def trimmed(error: Exception) -> Exception:
     return error.with_traceback(tb)
 
 
+def failure_text(operation: str, error: Exception) -> str:
+    """The sentence about an error of an operation, with the user's line that raised it."""
+    error = trimmed(error)
+    return f"{operation} raised {type(error).__name__}{line_of(error)}: {error}"
+
+
 def line_of(error: Exception) -> str:
     """The user's line that raised a trimmed error, as text; empty if there is none."""
     tb, lines = error.__traceback__, []

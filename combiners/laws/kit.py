@@ -12,6 +12,7 @@ from inspect import signature
 from itertools import product
 from types import FunctionType
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import pyarrow as pa
 
@@ -68,9 +69,9 @@ def check_laws(
     combiner
         A combiner, a bare `CombineFn`, or the result of `from_scalar` or `from_columns`.
     values
-        The values of its column: a hypothesis strategy, an Arrow type, or both, as `typed(kind, strategy)`.
-        For several columns a tuple of these in the order in which the combiner names them, or a dict by
-        column name. None: each type that the combiner takes, in turn; for your own functions the first of
+        The values of its column: a hypothesis strategy, an Arrow type, or both, as `typed(kind, strategy)`; or an
+        Arrow array of values. For several columns a tuple of these in the order in which the combiner names them, or
+        a dict by column name. None: each type that the combiner takes, in turn; for your own functions the first of
         `TYPES` that their `add` takes.
     by
         The same for the column that the combiner's `by` names, as in `ArgMax("x", by="t")`. Without a `by` it is
@@ -102,11 +103,14 @@ def check_laws(
     __tracebackhide__ = True
     if expected is not None and not callable(expected):
         raise InvalidArgument(f"expected= must be a function of plain lists, not {expected!r}")
-    chosen = [(replace(subject, expected=expected), columns) for subject, columns in subjects(combiner, values, by)]
-    share = min(max_examples, max(20, max_examples // len(chosen)))
     violation = None
-    for place, (subject, columns) in enumerate(chosen):
-        violation = violation or violation_of(subject, columns, share, seed, thorough=place == 0 and share >= _THOROUGH)
+    with catch_warnings():
+        simplefilter("ignore", RuntimeWarning)  # NumPy's, of numbers that are drawn because they overflow
+        chosen = [(replace(subject, expected=expected), columns) for subject, columns in subjects(combiner, values, by)]
+        share = min(max_examples, max(20, max_examples // len(chosen)))
+        for place, (subject, columns) in enumerate(chosen):
+            thorough = place == 0 and share >= _THOROUGH
+            violation = violation or violation_of(subject, columns, share, seed, thorough)
     if violation is not None:
         raise LawViolation(str(violation), violation.law) from violation.__cause__
     silent = [unexpected(subject) for subject, _ in chosen]

@@ -105,16 +105,27 @@ def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> TypedValues:
 
 
 def as_typed(given_values: Any, extreme: bool = False) -> TypedValues:
-    """The values of a column as the user gives them: a strategy, an Arrow type, or both."""
+    """The values of a column as the user gives them: a strategy, an Arrow type, or both; or an Arrow array of them."""
     if isinstance(given_values, TypedValues):
         return given_values
+    if isinstance(given_values, pa.Array | pa.ChunkedArray):
+        return _of_array(given_values)
     if isinstance(given_values, pa.DataType):
         return values_of(given_values, extreme)
     if isinstance(given_values, SearchStrategy):
         return TypedValues(_inferred(given_values), given_values)
     raise InvalidArgument(
-        f"values= takes a hypothesis strategy, an Arrow type or a tuple or dict of them, not {given_values!r}"
+        "values= takes a hypothesis strategy, an Arrow type, an Arrow array of values, or a tuple or dict of them, not "
+        f"{given_values!r}"
     )
+
+
+def _of_array(array: pa.Array | pa.ChunkedArray) -> TypedValues:
+    """The values of an array. Its nulls are left out: columns hold nulls where the combiner allows them."""
+    values = [value for value in array.to_pylist() if value is not None]
+    if not values:
+        raise InvalidArgument("values= has an Arrow array without a value: give pa.array([1, 2, 3])")
+    return TypedValues(array.type, st.sampled_from(values))
 
 
 def _inferred(strategy: SearchStrategy[Any]) -> pa.DataType:

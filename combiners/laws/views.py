@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from ...errors import UncombineError
 from ..algebra import Accumulators, CombineFn
-from ..combiner import Arithmetic, Bound, Combiner, Filtered, Mapped, Tolerance
+from ..combiner import Arithmetic, Bound, Combiner, Filtered, Mapped
 from ..compiled import CompiledCombiner, CompiledPlan
+from ..floats.tolerances import RelativeTolerance, Tolerance, tolerance_of
 from ..structs import Struct
+from .compare import LAST_BITS
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -31,18 +33,35 @@ class View:
     tolerance: Tolerance | None
     ours: bool = False
     """True if the tolerance belongs to a combiner of the library."""
+    part: float = LAST_BITS
+    """The part of a result by which it may differ from another one."""
 
 
 def views_of(name: str, fn: CombineFn) -> tuple[View, ...]:
     """One view for each combiner that a combiner is made of; a single view of itself if it is made of none."""
     if not isinstance(fn, Bound):
-        return (View(name=name, extract=fn.extract, tolerance=getattr(fn, "tolerance", None)),)
+        bound = tolerance_of(getattr(fn, "tolerance", None), name)
+        return (View(name=name, extract=fn.extract, tolerance=bound, part=_part(bound)),)
     leaves = list(_leaves(fn.combiner))
     candidates = [_view(leaf, fn.plan, fn.plan.schema) for leaf in leaves]
     views = tuple(view for view in candidates if view is not None)
     if leaves == [fn.combiner] or len(views) < len(leaves):
-        return (View(name=name, extract=fn.extract, tolerance=fn.combiner.tolerance, ours=_ours(fn.combiner)),)
+        return (_of(fn.combiner, name, fn.extract),)
     return views
+
+
+def _of(combiner: Combiner, name: str, extract: Callable[[Accumulators], pa.Array]) -> View:
+    """The view of a combiner whose results this function reads."""
+    own = combiner
+    while isinstance(inner := getattr(own, "combiner", None), Combiner):
+        own = inner
+    bound = getattr(getattr(own, "fn", None), "bound", None)
+    return View(name=name, extract=extract, tolerance=combiner.tolerance, ours=_ours(own), part=_part(bound))
+
+
+def _part(bound: Tolerance | None) -> float:
+    """The part by which two results may differ that are each within a tolerance of the exact one."""
+    return max(2 * bound.part, LAST_BITS) if isinstance(bound, RelativeTolerance) else LAST_BITS
 
 
 def _leaves(combiner: Combiner) -> Iterator[Combiner]:
@@ -70,7 +89,7 @@ def _view(leaf: Combiner, plan: CompiledPlan, schema: pa.Schema) -> View | None:
         return None
     if not set(compiled.parts) <= set(plan.parts):
         return None
-    return View(name=repr(leaf), extract=_reader(compiled, plan), tolerance=leaf.tolerance, ours=_ours(leaf))
+    return _of(leaf, repr(leaf), _reader(compiled, plan))
 
 
 def _reader(compiled: CompiledCombiner, plan: CompiledPlan) -> Callable[[Accumulators], pa.Array]:
@@ -81,11 +100,8 @@ def _reader(compiled: CompiledCombiner, plan: CompiledPlan) -> Callable[[Accumul
 
 
 def _ours(combiner: Combiner) -> bool:
-    """True if the tolerance of a combiner comes from the library, and not from the user."""
+    """True if a combiner, which is made of no other one, is the library's, and so is its tolerance."""
     from ..from_columns import ColumnsCombiner
     from ..from_scalar import ScalarCombiner
 
-    inner = getattr(combiner, "combiner", None)
-    if isinstance(inner, Combiner):
-        return _ours(inner)
     return not isinstance(combiner, ScalarCombiner | ColumnsCombiner) and type(combiner).__module__.startswith(_PACKAGE)

@@ -217,7 +217,7 @@ def scalar(**changes: Any) -> Any:
         ({"add": None}, "add= of from_scalar takes a function, but was given None"),
         ({"output": "int"}, "output= of from_scalar takes an Arrow type"),
         ({"capability": uc.Capability.GROUP}, "S declares GROUP but has no uncombine"),
-        ({"tolerance": 0.1}, "tolerance= of from_scalar takes a function, but was given 0.1"),
+        ({"tolerance": 2}, "tolerance= of from_scalar takes a number from 0 to 1 such as 1e-9"),
         ({"capability": "GROUP"}, "capability= of from_scalar takes a uc.Capability"),
     ],
 )

@@ -219,8 +219,23 @@ def test_functions_of_ones_own_are_tried_on_the_first_type_that_they_take() -> N
     assert types(broken(create=str, add=lambda s, x: s + x, accumulator=pa.string(), output=pa.string())("x")) == [
         {"x": pa.string()}
     ]
-    with pytest.raises(uc.errors.InvalidArgument, match="takes none of the ready-made values: give values="):
-        types(broken(add=lambda s, x: s + x["a"])("x"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "reason"),
+    [
+        ({"add": lambda s, x: s + x["a"]}, "int64", "add raised TypeError at test_laws.py:"),
+        ({"add": lambda s, x: s + len(x.strip().letters)}, "string", "'str' object has no attribute 'letters'"),
+        ({"add": lambda s, x: "five"}, "int64", "add of Broken gave 'five', which does not fit its declared"),
+    ],
+)
+def test_a_refusal_of_all_types_has_the_reason_of_the_one_that_came_furthest(
+    changes: dict[str, Any], kind: str, reason: str
+) -> None:
+    with pytest.raises(uc.errors.InvalidArgument) as refused:
+        types(broken(**changes)("x"))
+    assert f"takes none of the ready-made values, since over {kind} " in str(refused.value)
+    assert reason in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -318,9 +333,55 @@ def test_no_bound_of_the_librarys_own_is_a_warning() -> None:
         check_laws(uc.Correlation("x", "y"), values=(pa.int64(), pa.int64()), max_examples=10)
 
 
+FLOATS: dict[str, Any] = {"create": lambda: 0.0, "accumulator": pa.float64(), "output": pa.float64()}
+
+
+class FloatsFn(PlainFn):
+    """A sum of floats that says its tolerance as a number."""
+
+    fields = (pa.field("total", pa.float64()),)
+    tolerance = 1e-9
+
+    def merge(self, groups, accumulators):
+        sums = np.zeros(groups.count)
+        np.add.at(sums, groups.codes, np.asarray(accumulators[0]))
+        return (pa.array(sums),)
+
+
+def test_a_tolerance_may_be_a_part_of_the_numbers() -> None:
+    values = pa.array([0.1, 0.2, 0.3, 1e7, None])
+    check_laws(broken(**FLOATS, tolerance=1e-9)("x"), values=values, max_examples=20)
+    product = broken(**FLOATS, add=lambda s, x: s + math.log(x), extract=math.exp, uncombine=None, tolerance=1e-9)
+    large = pa.array([1.1e9, 3.3e8])  # their products are much larger than their sum
+    check_laws(product("x"), values=large, max_examples=20)
+    far = broken(**FLOATS, merge=lambda s, t: s + t * (1 + 1e-6), tolerance=1e-9)
+    with pytest.raises(LawViolation, match="breaks the law of"):
+        check_laws(far("x"), values=values, max_examples=20)
+    for fn in (FloatsFn(), uc.from_columns("Floats", FloatsFn(), output=pa.float64())("x")):
+        check_laws(fn, values=values, max_examples=20)
+    vague = broken(**FLOATS, tolerance=0.9)
+    with pytest.raises(LawViolation, match="the law of tolerance"):
+        check_laws(vague("x"), values=values, max_examples=20)
+
+
+@pytest.mark.parametrize("bad", [1, -1e-9, True, float("nan"), "1e-9"])
+def test_a_tolerance_is_less_than_the_numbers(bad: Any) -> None:
+    with pytest.raises(uc.errors.InvalidArgument, match="takes a number from 0 to 1 such as 1e-9"):
+        broken(**FLOATS, tolerance=bad)
+
+
+def test_values_may_be_an_array() -> None:
+    odd = broken(add=lambda s, x: s + x // (x % 2))
+    check_laws(odd("x"), values=pa.array([1, 3, None]), max_examples=10)
+    with pytest.raises(LawViolation, match="ZeroDivisionError"):
+        check_laws(odd("x"), values=pa.chunked_array([[1], [2]]), max_examples=10)
+    with pytest.raises(uc.errors.InvalidArgument, match="has an Arrow array without a value"):
+        check_laws(odd("x"), values=pa.array([None], pa.int64()))
+
+
 def test_rounding_without_a_tolerance_is_told() -> None:
-    floats = broken(create=lambda: 0.0, accumulator=pa.float64(), output=pa.float64())
-    with pytest.raises(LawViolation, match=r"rounding may cause this: .* give a tolerance="):
+    floats = broken(**FLOATS)
+    with pytest.raises(LawViolation, match=r"rounding may cause this: .* give tolerance=1e-9"):
         check_laws(floats("x"), values=st.sampled_from([0.1, 0.2, 0.3]), max_examples=40)
 
 

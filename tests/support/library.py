@@ -21,7 +21,10 @@ BELOW = {
     "sparkops": {"combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables", "local"},
     "plot": {"combiners", "windows", "panes", "flows", "local"},
     "testing": {"combiners", "windows", "panes", "flows", "local", "sparkops", "plot"},
-    "cli": {"combiners", "files", "windows", "triggers", "panes", "flows", "local", "sparkops", "plot", "testing"},
+    "cli": {
+        *("combiners", "files", "windows", "triggers", "panes", "flows", "tables", "local", "sparkops", "plot"),
+        "testing",
+    },
 }
 
 MODULES = sorted(

@@ -1,0 +1,141 @@
+"""Conditions from text, as `--where` takes them: `user=ada`, `score>=3`, or an expression, `col('user') == 'ada'`.
+
+A value is read in the type of its column, so that the condition is one of columns and values, which readers of files
+decide by statistics and by folders. No text is run as code.
+
+Guarded by tests/cli/test_conditions.py.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from ..combiners import Expr, col
+from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
+from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..windows import span
+from ..windows.texts import quoted, reading, require_short
+
+_COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_COMPARISON = re.compile(rf"(.+?)({'|'.join(_COMPARED)})(.*)", re.DOTALL)
+_EXPRESSION = re.compile(rf"[~(\s]*({'|'.join(EXPRESSIONS)})\s*\(")
+_FIELD = "col('place').field('city') == 'Rome'"
+_FORM = "COLUMN=VALUE such as user=ada, COLUMN>=VALUE, or an expression such as col('user') == 'ada'"
+
+
+def condition_of(texts: Sequence[str], columns: pa.Schema) -> Expr | None:
+    """The condition that all of some texts make, over rows with these columns; None without any.
+
+    >>> columns = pa.schema({"user": pa.string(), "score": pa.int64()})
+    >>> condition_of(["user=ada", "score>=3"], columns)
+    (col('user') == 'ada') & (col('score') >= 3)
+    >>> condition_of(["user="], columns)
+    col('user').is_null() | (col('user') == '')
+    """
+    made = [_condition(text, columns) for text in texts]
+    return reduce(operator.and_, made) if made else None
+
+
+def _condition(text: str, columns: pa.Schema) -> Expr:
+    require_short(text, "a condition")
+    if _EXPRESSION.match(text):
+        return _expression(text)
+    match = _COMPARISON.fullmatch(text)
+    if match is None:
+        raise InvalidArgument(f"--where takes {_FORM}, but was given {quoted(text)}")
+    name, sign, value = match[1].strip(), match[2], match[3]
+    require_column(name, columns.names, "--where")
+    kind = columns.field(name).type
+    if not value:
+        return _without_value(col(name), sign, text, kind)
+    try:
+        return _COMPARED[sign](col(name), _value(value, kind))
+    except (ValueError, ArithmeticError, LookupError):
+        raise InvalidArgument(
+            f"--where {quoted(text)} compares column {name!r}, which is {kind}, with {quoted(value)}, which is none: "
+            f"write a value such as {_example(kind)!r}"
+        ) from None
+
+
+def _without_value(column: Expr, sign: str, text: str, kind: pa.DataType) -> Expr:
+    """The condition of null, and of the empty text."""
+    if sign not in ("=", "==", "!="):
+        raise InvalidArgument(f"--where {quoted(text)} has no value after {sign}: write {_FORM}")
+    empty = column.is_null() | (column == "") if _is_text(kind) else column.is_null()
+    return ~empty if sign == "!=" else empty
+
+
+def _expression(text: str) -> Expr:
+    with reading(text, _FORM):
+        try:
+            made = read_value(text, EXPRESSIONS)
+        except Unreadable as unreadable:
+            raise InvalidArgument(
+                f"{quoted(str(unreadable))} in --where is neither a call of a public name nor a plain value"
+            ) from None
+    if not isinstance(made, Expr):
+        raise InvalidArgument(f"--where takes {_FORM}, but was given {quoted(text)}")
+    return made
+
+
+def _value(text: str, kind: pa.DataType) -> Any:
+    """The value of a text in the type of a column."""
+    if pt.is_dictionary(kind):
+        return _value(text, kind.value_type)
+    if _is_text(kind):
+        return text
+    word = text.strip()
+    if pt.is_integer(kind):
+        return int(word)
+    if pt.is_floating(kind):
+        return float(word)
+    if pt.is_decimal(kind):
+        return Decimal(word)
+    if pt.is_boolean(kind):
+        return {"true": True, "false": False}[word.casefold()]
+    if pt.is_timestamp(kind):
+        at = datetime.fromisoformat(word)
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return at if kind.tz else at.astimezone(UTC).replace(tzinfo=None)
+    if pt.is_date(kind):
+        return date.fromisoformat(word)
+    if pt.is_duration(kind):
+        return span(word).to_timedelta()
+    raise TypeMismatch(f"--where compares no column of {kind}: write an expression of it, such as {_FIELD}")
+
+
+def _example(kind: pa.DataType) -> str:
+    """A value of a type, for a message."""
+    if pt.is_boolean(kind):
+        return "true"
+    if pt.is_timestamp(kind):
+        return "2024-05-01T12:00:00Z"
+    return "2024-05-01" if pt.is_date(kind) else "5 minutes" if pt.is_duration(kind) else "3"
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
+
+
+__all__ = ["condition_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,146 @@
+"""The rows of the files that a command names, in the order in which they arrived.
+
+Guarded by tests/cli/test_file_rows.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument, require_column
+from ..files.data_paths import missing
+from ..files.files import Files
+from ..files.listing import list_files
+from ..flows.event_time import event_time_of
+from ..local.data_files import LocalFiles
+from ..local.script import with_times
+from ..panes.grouping.grouping import EVENT_TIME
+from .conditions import condition_of
+from .parser import Parser
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of files, the column of their event times, and sentences about rows that could not be read."""
+
+    table: pa.Table
+    time: str
+    notes: tuple[str, ...] = ()
+
+
+def add_reading(parser: Parser) -> None:
+    """The options that say which rows are read, and how."""
+    parser.add_argument("file", metavar="FILE", help="a file, folder or pattern, also s3://...")
+    add_format(parser)
+    parser.add_argument("--time", default="ts", metavar="COLUMN", help="the event time column (default: ts)")
+    parser.add_argument(
+        "--time-format", metavar="FORMAT", help="of times: their format, such as %%d.%%m.%%Y, or the unit of numbers"
+    )
+    parser.add_argument(
+        "--processing-time", metavar="COLUMN", help="when each row arrived; the order of the file if not given"
+    )
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="read only such rows; also != < <= > >=, or an expression: col('x') > 3; may be repeated",
+    )
+    parser.add_argument(
+        "--on-bad-row",
+        choices=["leave_out", "error"],
+        help="what to do with a row of csv or json that cannot be read (default: leave_out)",
+    )
+
+
+def add_format(parser: Parser) -> None:
+    """The options that say what a file is."""
+    parser.add_argument(
+        "--format", choices=["parquet", "arrow", "csv", "json"], help="the format; the ending says it if not given"
+    )
+    parser.add_argument("--delimiter", metavar="CHARACTER", help="the character between two values of csv")
+    parser.add_argument("--encoding", help="the encoding of csv (default: utf8)")
+
+
+def read_rows(arguments: argparse.Namespace) -> FileRows:
+    """The rows that a command asks for, with timestamps as times.
+
+    A condition is part of the reading: parts of Parquet files that cannot have such rows are not read.
+    """
+    source = _source(arguments)
+    schema = source.format.schema
+    for name, option in ((arguments.time, "--time"), (arguments.processing_time, "--processing-time")):
+        if name is not None:
+            require_column(name, schema.names, option)
+    event_time = event_time_of(arguments.time, arguments.time_format)
+    if event_time is not None:
+        event_time = event_time.over(schema)
+        source = replace(source, event_time=event_time, schema=event_time.schema)
+    condition = condition_of(arguments.where, schema)
+    unreadable: list[pa.Table] = []
+    table = replace(source, format=replace(source.format, filter=condition)).whole(leave_out=unreadable.append)
+    if arguments.where and not table.num_rows:
+        raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
+    time = arguments.time if event_time is None else EVENT_TIME
+    table = _timed(table, time, "; --time-format has the format of others")
+    if arguments.processing_time is not None:
+        table = _timed(table, arguments.processing_time)
+        table = table.sort_by(arguments.processing_time)
+    return FileRows(table=table, time=time, notes=_notes(unreadable))
+
+
+def _source(arguments: argparse.Namespace) -> LocalFiles:
+    """The files, listed and described."""
+    options: dict[str, Any] = {
+        name: value for name in ("delimiter", "encoding") if (value := getattr(arguments, name)) is not None
+    }
+    on_bad_row = getattr(arguments, "on_bad_row", None)
+    files = Files(arguments.file, format=arguments.format, on_bad_row=on_bad_row, **options)
+    paths = files.paths
+    listed = tuple(list_files(paths))
+    if not listed or missing(paths):
+        raise InvalidArgument(f"there is no file {arguments.file!r}")
+    described = files.described(paths, listed, streaming=True)
+    return LocalFiles(paths=paths, listed=listed, format=described, schema=described.schema, streaming=False)
+
+
+def read_columns(arguments: argparse.Namespace) -> pa.Table:
+    """All columns of the files that a command names."""
+    return _source(arguments).whole()
+
+
+def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:
+    try:
+        return with_times(table, [name])
+    except InvalidArgument as error:
+        raise InvalidArgument(f"column {name!r} has no times: {error}{remedy}") from None
+
+
+def _notes(unreadable: list[pa.Table]) -> tuple[str, ...]:
+    """A sentence about the rows that cannot be read."""
+    tables = [rows for rows in unreadable if rows.num_rows]
+    if not tables:
+        return ()
+    rows = pa.concat_tables(tables).sort_by([("file", "ascending"), ("line", "ascending")])
+    count, first = rows.num_rows, rows.slice(0, 1).to_pylist()[0]
+    some = "1 row cannot be read and is" if count == 1 else f"{count:,} rows cannot be read and are"
+    text = "" if first["text"] is None else f": {first['text']!r}"
+    return (f"{some} left out, the first in line {first['line']} of {_short(first['file'])}{text}",)
+
+
+def _short(path: str) -> str:
+    """The path from the working folder, if it is below it."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+__all__ = ["FileRows", "add_format", "add_reading", "read_columns", "read_rows"]
+
+
+def __dir__() -> list[str]:
+    return __all__

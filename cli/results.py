@@ -1,0 +1,64 @@
+"""The result of a run as plain rows, and the sentences that go with it.
+
+Guarded by tests/cli/test_run.py and tests/cli/test_replay.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..flows.result import Result, flat_panes
+from .parser import Parser
+
+INTERRUPTED = 130
+"""The exit code of a command that the user ended with Ctrl-C."""
+
+
+def add_final(parser: Parser) -> None:
+    """The option that says which rows of a result are given."""
+    parser.add_argument("--final", action="store_true", help="give what is left at the end, and not each pane")
+
+
+def rows_of(result: Result, final: bool) -> pa.Table:
+    """The panes of a result as plain rows; or the rows that are left at the end, with their weights unless all are 1.
+
+    >>> import uncombine as uc
+    >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
+    >>> minutes = uc.flow(script).window("1 minute", "every 1 row", "retracting")
+    >>> result = minutes.combine(total=uc.Sum("x")).run()
+    >>> rows_of(result, False)["total"].to_pylist(), rows_of(result, True)["total"].to_pylist()
+    ([5, 5, 7], [7])
+    """
+    if not final:
+        return flat_panes(result.panes.drop_columns([name for name in ("step",) if name in result.column_names]))
+    rows, weight = result.table(flat=True), result.weight
+    plain = weight in rows.column_names and pc.all(pc.equal(rows[weight], 1)).as_py() is not False
+    return rows.drop_columns([weight]) if plain else rows
+
+
+def notes_of(result: Result) -> list[str]:
+    """The sentences about windows that wait, and about rows that were left out."""
+    left_out = ""
+    if count := result.left_out.num_rows:
+        reasons = sorted(Counter(result.left_out["why"].to_pylist()).items())
+        why = ", ".join(f"{some:,} {reason}" for reason, some in reasons)
+        left_out = f"{count:,} row{'s' * (count > 1)} left out ({why})"
+    return [*filter(None, [result.note, left_out])]
+
+
+def result_so_far(interrupt: KeyboardInterrupt) -> Result:
+    """The result that an interrupt of `flow.run()` has; raises the interrupt if it has none."""
+    result = getattr(interrupt, "result", None)
+    if not isinstance(result, Result):
+        raise interrupt
+    return result
+
+
+__all__ = ["INTERRUPTED", "add_final", "notes_of", "result_so_far", "rows_of"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,140 @@
+"""The rows that a command gives: a table on the terminal, JSON for programs, or a file.
+
+Guarded by tests/cli/test_row_output.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from pyarrow.feather import write_feather
+
+from ..errors import InvalidArgument
+from ..files.formats import format_of
+from ..files.paths import absolute, locate, parts_of
+from ..panes.showing import shown_rows
+from ..tables.renames import replaced
+from .failures import Failed
+from .parser import Parser, count_of
+from .row_texts import csv_text, json_lines
+
+SHOWN = 50
+"""The most rows that are shown on a terminal, if --limit is not said."""
+
+_ENDINGS = ".parquet, .arrow, .csv or .json"
+
+
+def add_output(parser: Parser) -> None:
+    """The options that say where rows go."""
+    parser.add_argument("--limit", type=count_of, metavar="N", help=f"the most rows that are shown (default: {SHOWN})")
+    parser.add_argument("--json", action="store_true", help="print a JSON object a row, of all rows")
+    parser.add_argument("--output", metavar="FILE", help=f"write all rows into a new file: {_ENDINGS} (also .csv.gz)")
+    parser.add_argument("--overwrite", action="store_true", help="let --output write a file that is there already")
+
+
+def check_output(arguments: argparse.Namespace) -> None:
+    """Raise if --output cannot be written, before anything is read."""
+    path = arguments.output
+    if path is None:
+        if arguments.overwrite:
+            raise InvalidArgument("--overwrite is for the file that --output names: give --output FILE")
+        return
+    if _form(path) is None:
+        raise InvalidArgument(f"--output writes a file that ends with {_ENDINGS}, and {path!r} does not")
+    system, inside = locate(absolute(path))
+    there = system.get_file_info(inside).type
+    if there == pafs.FileType.Directory:
+        raise InvalidArgument(f"--output names a file, and {path!r} is a folder: write {path.rstrip('/')}/rows.parquet")
+    if there != pafs.FileType.NotFound and not arguments.overwrite:
+        raise InvalidArgument(f"{path!r} is there already: give --overwrite, or another name")
+    if not parts_of(absolute(path))[0] and not Path(inside).parent.is_dir():
+        raise InvalidArgument(f"there is no folder {str(Path(inside).parent)!r} for {path!r}: make it first")
+
+
+def give(rows: pa.Table, arguments: argparse.Namespace, notes: Sequence[str] = ()) -> None:
+    """Write the rows into the file that --output names, or print them; `notes` are for people."""
+    if arguments.output is not None:
+        check_output(arguments)  # another may have written it meanwhile
+        write_file(rows, arguments.output)
+        some = f"{rows.num_rows:,} row{'s' * (rows.num_rows != 1)}"
+        print(f"wrote {some} into {arguments.output}", file=sys.stderr)
+    elif arguments.json:
+        for line in json_lines(rows.slice(0, arguments.limit)):
+            print(line)
+    else:
+        print(shown_rows(_short(rows), SHOWN if arguments.limit is None else arguments.limit).text())
+    sys.stdout.flush()
+    for note in notes:
+        print(f"uncombine: {note}", file=sys.stderr)
+
+
+def _short(rows: pa.Table) -> pa.Table:
+    """Panes without the columns that say no more than others do, for the width of a terminal."""
+    names = rows.column_names
+    redundant = {"event_time"} if "window_end" in names else set()
+    if "processing_time" in names and rows["processing_time"].null_count == rows.num_rows:
+        redundant.add("processing_time")
+    return rows.select([name for name in names if name not in redundant])
+
+
+def write_file(rows: pa.Table, path: str) -> None:
+    """Write rows into a file in the format of its ending; a reader never sees a part of it.
+
+    >>> import tempfile, pyarrow as pa
+    >>> path = f"{tempfile.mkdtemp()}/rows.csv"
+    >>> write_file(pa.table({"n": [1, 2]}), path)
+    >>> Path(path).read_text().split()
+    ['n', '1', '2']
+    """
+    place = absolute(path)
+    system, inside = locate(place)
+    data = _written(rows, path)
+    try:
+        if parts_of(place)[0]:
+            with system.open_output_stream(inside) as out:
+                out.write(data)
+        else:
+            with replaced(Path(inside), "uncombine") as file:
+                file.write(data)
+    except OSError as error:
+        raise Failed(f"{path!r} cannot be written: {error.strerror or error}") from None
+
+
+def _written(rows: pa.Table, path: str) -> bytes | pa.Buffer:
+    """The bytes of a file with these rows."""
+    form, sink = _form(path), pa.BufferOutputStream()
+    if form in _OF_TEXT:
+        data = _OF_TEXT[form](rows).encode()
+        return gzip.compress(data) if path.lower().endswith(".gz") else data
+    if form == "parquet":
+        pq.write_table(rows, sink)
+    else:
+        write_feather(rows, sink)
+    return sink.getvalue()
+
+
+_OF_TEXT: Mapping[str | None, Callable[[pa.Table], str]] = {
+    "csv": csv_text,
+    "json": lambda rows: "".join(f"{line}\n" for line in json_lines(rows)),
+}
+
+
+def _form(path: str) -> str | None:
+    """The format of a file that is written; None if its ending names none."""
+    name = path.lower().removesuffix(".gz")
+    form = format_of(f".{name.rpartition('.')[2]}")
+    return form if name == path.lower() or form in _OF_TEXT else None
+
+
+__all__ = ["add_output", "check_output", "give", "write_file"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,95 @@
+"""The files that a user of the command names, and one line for each that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from uncombine.cli.command_line import main
+
+COUNT = ["--window", "global", "--combine", "n=count", "--json"]
+GOOD = "ts,score\n2024-05-01T12:00:10Z,3\n2024-05-01T12:03:00Z,4\n"
+
+
+def count(path: Path | str, *options: str) -> int:
+    return main(["replay", str(path), *COUNT, *options])
+
+
+def test_a_file_whose_name_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_text(GOOD.replace(",", ";"))
+    assert count(tmp_path / "log") == 2
+    assert "does not end with a known format: give format=" in capsys.readouterr().err
+    assert count(tmp_path / "log", "--format", "csv") == 2
+    assert "give delimiter=';'" in capsys.readouterr().err
+    assert count(tmp_path / "log", "--format", "csv", "--delimiter", ";") == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 2
+
+
+def test_a_file_in_another_encoding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "names.csv").write_bytes("ts,name\n2024-05-01T12:00:00Z,J\xe4ger\n".encode("latin-1"))
+    assert count(tmp_path / "names.csv", "--by", "name") == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "1 row cannot be read and is left out, the first in line 2 of" in told.err
+    assert count(tmp_path / "names.csv", "--by", "name", "--encoding", "latin-1") == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "J\xe4ger"
+
+
+def test_a_folder_is_read_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for country in ("DE", "FR"):
+        (tmp_path / f"country={country}").mkdir()
+        (tmp_path / f"country={country}" / "a.csv").write_text(GOOD)
+    assert count(tmp_path) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 4
+    assert count(tmp_path, "--where", "country=DE") == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 2
+
+
+def test_a_file_with_names_alone_has_no_panes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "names.csv").write_text("ts,score\n")
+    assert count(tmp_path / "names.csv") == 0
+    assert capsys.readouterr().out == ""
+    assert main(["replay", str(tmp_path / "names.csv"), *COUNT[:-1]]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "(no rows)"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("empty.csv", b"", "Empty CSV file"),
+        ("empty.parquet", b"", "cannot be read"),
+        ("other.parquet", b"ts,score\n1,2\n", "cannot be read"),
+        ("latin.csv", b"ts,n\xe4me\n2024-05-01T12:00:00Z,3\n", "cannot be read"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line(
+    name: str, data: bytes, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert count(tmp_path / name) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert name in line
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_without_permission_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "locked.csv").write_text(GOOD)
+    (tmp_path / "locked.csv").chmod(0)
+    assert count(tmp_path / "locked.csv") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "locked.csv" in line
+
+
+def test_an_empty_folder_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert count(tmp_path) == 2
+    assert capsys.readouterr().err == f"uncombine: there is no file '{tmp_path}'\n"
+
+
+def test_a_store_that_cannot_be_reached_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert count("nosuch://bucket/events.csv") == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "nosuch://bucket cannot be reached" in line

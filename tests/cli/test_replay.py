@@ -1,0 +1,133 @@
+"""`uncombine replay`: the panes of a file, and where they go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from shell_events import EVENTS, REPLAY
+
+import uncombine as uc
+from uncombine.cli.command_line import main
+from uncombine.local.script_run import LocalRun
+
+
+def test_a_replay_shows_panes_and_retractions(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, *REPLAY, "--processing-time", "seen", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    shown = [(row["window_start"][11:16], row["total"], row["diff"], row["timing"]) for row in rows]
+    first = [("12:00", 3, 1, "ON_TIME"), ("12:00", 3, -1, "ON_TIME"), ("12:00", 8, 1, "LATE")]
+    assert shown == [*first, ("12:03", 4, 1, "ON_TIME"), ("12:05", 1, 1, "ON_TIME")]
+
+
+def test_a_replay_of_csv_shows_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pyarrow.csv.write_csv(EVENTS, tmp_path / "events.csv")
+    assert main(["replay", str(tmp_path / "events.csv"), *REPLAY, "--final", "--limit", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["user", "window_start", "window_end", "total"]
+    assert lines[1] == "ada   2024-05-01 12:00:00Z  2024-05-01 12:01:00Z      8"
+    assert lines[-1] == "... 1 more row"
+
+
+@pytest.mark.parametrize("ending", ["html", "png"])
+def test_a_replay_draws(events: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / f"panes.{ending}"
+    assert main(["replay", events, *REPLAY, "--plot", str(out)]) == 0
+    assert out.stat().st_size > 5_000
+    assert capsys.readouterr().err == f"wrote {out}\n"
+
+
+def test_a_window_of_all_time_is_shown_at_the_end_of_a_file(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, "--window", "global", "--combine", "n=count:*", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 4
+
+
+def test_a_replay_of_some_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = pa.table(
+        {"ts": ["2024-05-01T12:00:10Z"] * 3, "user": ["ada", "bob", None], "cents": [1234567.89, 1.5, 0.25]}
+    )
+    pq.write_table(users, tmp_path / "users.parquet")
+    options = ["--window", "fixed 1 minute", "--combine", "total=sum:cents", "--by", "user", "--final"]
+    for chosen, last in (("user=ada", "1234567.89"), ("user=", "0.25"), ("cents=1.5", "1.5")):
+        assert main(["replay", str(tmp_path / "users.parquet"), *options, "--where", chosen]) == 0
+        [_, row] = capsys.readouterr().out.splitlines()
+        assert row.endswith(f"  {last}")
+
+
+def test_panes_are_shown_also_if_they_are_too_many_to_draw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    users = pa.table({"ts": ["2024-05-01T12:00:10Z"] * 13, "user": [f"user {i}" for i in range(13)]})
+    pq.write_table(users, tmp_path / "users.parquet")
+    options = ["--window", "fixed 1 minute", "--combine", "n=count", "--by", "user", "--plot", str(tmp_path / "p.html")]
+    assert main(["replay", str(tmp_path / "users.parquet"), *options]) == 2
+    shown = capsys.readouterr()
+    assert "user 12" in shown.out
+    assert "draw some keys with where=" in shown.err
+    assert main(["replay", str(tmp_path / "users.parquet"), *options, "--where", "user=user 3"]) == 0
+
+
+def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["ts,score", "2024-05-01T12:00:10Z,3", "five", "2024-05-01T12:03:00Z,4", "x,y,z"]
+    path = tmp_path / "events.csv"
+    path.write_text("\n".join([*lines, "2024-05-01T12:00:40Z,5"]))
+    late = [str(path), "--window", "1 minute", "--combine", "total=sum:score", "--json"]
+    assert main(["replay", *late]) == 0
+    told = capsys.readouterr()
+    assert [json.loads(line)["total"] for line in told.out.splitlines()] == [3, 4]
+    assert told.err.splitlines() == [
+        f"uncombine: 2 rows cannot be read and are left out, the first in line 3 of {path}: 'five'",
+        "uncombine: 1 row left out (1 late)",
+    ]
+    assert main(["replay", *late, "--on-bad-row", "error"]) == 2
+    assert "line 3" in capsys.readouterr().err
+
+
+def test_times_of_another_form_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("day,amount\n31.01.2024,3\n01.02.2024,4\n31.02.2024,5\n")
+    options = ["--time", "day", "--time-format", "%d.%m.%Y", "--window", "1 month", "--combine", "total=sum:amount"]
+    assert main(["replay", str(path), *options, "--final", "--json"]) == 0
+    told = capsys.readouterr()
+    starts = [(row["window_start"], row["total"]) for row in map(json.loads, told.out.splitlines())]
+    assert starts == [("2024-01-01T00:00:00Z", 3), ("2024-02-01T00:00:00Z", 4)]
+    assert told.err == "uncombine: 1 row left out (1 bad)\n"
+
+
+def test_what_is_left_is_written_into_a_table(events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, *REPLAY, "--table", f"parquet:{tmp_path}/totals"]) == 0
+    assert capsys.readouterr().err == f"wrote the Parquet folder {tmp_path}/totals\n"
+    assert sorted(pq.read_table(tmp_path / "totals")["total"].to_pylist()) == [1, 4, 8]
+    assert main(["replay", events, *REPLAY, "--table", f"parquet:{tmp_path}/totals"]) == 1
+    assert "has rows that were not written here" in capsys.readouterr().err
+
+
+def test_an_interrupt_shows_the_panes_so_far(
+    events: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The third entry is interrupted, after that of the first pane."""
+    turn = LocalRun._turn
+
+    def interrupted(self: LocalRun, place: int, *others: object) -> None:
+        if place == 2:
+            raise KeyboardInterrupt
+        turn(self, place, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LocalRun, "_turn", interrupted)
+    assert main(["replay", events, *REPLAY, "--json"]) == 130
+    told = capsys.readouterr()
+    assert [json.loads(row)["total"] for row in told.out.splitlines()] == [3]
+    assert told.err == "uncombine: the run was interrupted in entry 2 of 5\n"
+
+
+def test_the_panes_are_those_of_the_flow(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--window", "sessions 2 minutes", "--trigger", "early every 1 row", "--combine", "total=sum:score"]
+    assert main(["replay", events, *options, "--lag", "1 minute", "--lateness", "1 hour", "--json"]) == 0
+    shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    flow = uc.flow(EVENTS.schema.set(0, pa.field("ts", pa.timestamp("us", "UTC"))), watermark="1 minute")
+    windows = flow.window("sessions 2 minutes", "early every 1 row", "retracting", allowed_lateness="1 hour")
+    rows = [uc.Elements([row]) for row in EVENTS.to_pylist()]
+    panes = windows.combine(total=uc.Sum("score")).run([*rows, uc.Watermark(None)])
+    assert [(row["total"], row["diff"]) for row in shown] == [(row["total"], row["diff"]) for row in panes]
