@@ -78,8 +78,8 @@ def aggregate(
     >>> scores = pa.table(
     ...     {"user": ["a", "b", "a", "a"], "score": [3, 5, 4, 4], "diff": [1, 1, 1, -1]}
     ... )
-    >>> best = uc.aggregate(scores, by="user", diff="diff", n=uc.Count(), best=uc.Max("score"))
-    >>> best.to_pylist()
+    >>> sums = {"total": uc.Sum("score"), "best": uc.Max("score")}
+    >>> uc.aggregate(scores, by="user", diff="diff", **sums).to_pylist()
     [{'user': 'a', 'total': 3, 'best': 3}, {'user': 'b', 'total': 5, 'best': 5}]
     """
     check_named("aggregate()", [diff] if isinstance(diff, Combiner | Mapping) else unnamed)

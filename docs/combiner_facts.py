@@ -73,7 +73,7 @@ def promise(combiner: uc.Combiner, kind: pa.DataType) -> uc.Capability | None:
 
 
 def retracts(cls: type[uc.Combiner]) -> str:
-    """How far a combiner retracts rows, in words."""
+    """The promise of a combiner to retract rows, in words."""
     plain, *others = forms(cls)
     on_whole, on_floats = promise(plain, KINDS["int64"]), promise(plain, KINDS["float64"])
     exact = any(promise(form, KINDS["float64"]) is uc.Capability.GROUP for form in others)

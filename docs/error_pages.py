@@ -34,7 +34,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Draw": ("plot",),
     "The command": ("cli",),
 }
-"""What a reader does, and the modules whose errors come then, by the longest beginning of their paths."""
+"""The tasks of a reader, and the modules whose errors come then, by the longest beginning of their paths."""
 
 
 def classes_of_errors() -> str:

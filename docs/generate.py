@@ -100,7 +100,7 @@ def overview() -> str:
 
 
 def use(cls: type[uc.Combiner]) -> str:
-    """What a combiner is taken for."""
+    """The use of a combiner."""
     if cls.__name__ not in USES:
         raise SystemExit(f"docs/generate.py: what is {cls.__name__} taken for? Add a line to docs/combiner_choices.py.")
     return USES[cls.__name__]

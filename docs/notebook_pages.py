@@ -34,11 +34,7 @@ def notebooks() -> list[Path]:
 
 
 def place(notebook: Path) -> str:
-    """The page of a notebook, from the folder of the pages.
-
-    >>> place(Path("notebooks/03_algebra.ipynb"))
-    'notebooks/03_algebra.md'
-    """
+    """The place of the page of a notebook, from the folder of the pages."""
     return f"notebooks/{notebook.stem}.md"
 
 

@@ -21,20 +21,7 @@ BY_REPR = re.compile(r"(array|Decimal|datetime\.\w+|\w+Type)\(|<(?!BLANKLINE)")
 
 
 def plain(text: str) -> str:
-    """A docstring with its examples as fenced blocks of code, each with a block of what it prints.
-
-    >>> print(plain("Add.\\n\\n>>> x = 1\\n>>> x + 1\\n2").replace("`", "'"))
-    Add.
-    <BLANKLINE>
-    '''python
-    x = 1
-    print(x + 1)
-    '''
-    <BLANKLINE>
-    '''text
-    2
-    '''
-    """
+    """A docstring with its examples as fenced blocks of code, each with a block of what it prints."""
     if not PROMPT.search(text):
         return text
     return re.sub(r"\n{3,}", "\n\n", "\n".join(_parts(text))).strip("\n")

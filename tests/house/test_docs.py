@@ -194,8 +194,8 @@ def test_an_example_becomes_a_block(tool: Tool, example: str, block: str) -> Non
 
 def docstrings(generate: ModuleType) -> Iterator[tuple[str, str]]:
     """The public names, and their docstrings as the reference shows them."""
-    for name in (*(name for names in generate.NAMES.values() for name in names), *uc.combiners.__all__):
-        value = getattr(uc.combiners, name, None) or generate.value_of(name)
+    for name in (*(name for names in generate.NAMES.values() for name in names), *generate.USES):
+        value = generate.value_of(name)
         value = value.fget if isinstance(value, property) else value
         yield name, generate.plain(inspect.getdoc(value) or "")
 
