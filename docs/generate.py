@@ -80,7 +80,9 @@ def reference() -> str:
                 "",
                 f"`{signature(cls)}`",
                 "",
-                f"**For:** {use(cls)}",
+                f"* **For:** {use(cls)}",
+                f"* **Retracts:** {facts(cls)[0]}.",
+                f"* **Memory of a key:** {facts(cls)[1]}.",
                 "",
                 page_text(inspect.getdoc(cls) or ""),
                 "",
@@ -93,10 +95,13 @@ def overview() -> str:
     lines = ["| combiner | result | retracts | memory of a key |", "|---|---|---|---|"]
     for cls in by_use():
         said = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split()).replace("|", "\\|")
-        whole = any(forms(cls))
-        facts = (retracts(cls), memory(cls)) if whole else ("as its parts", "that of its parts")
-        lines.append(f"| [{cls.__name__}](#{cls.__name__.lower()}) | {said} | {facts[0]} | {facts[1]} |")
+        lines.append(f"| [{cls.__name__}](#{cls.__name__.lower()}) | {said} | {' | '.join(facts(cls))} |")
     return "\n".join(lines) + "\n"
+
+
+def facts(cls: type[uc.Combiner]) -> tuple[str, str]:
+    """The promise of a combiner to retract rows, and the memory of a key."""
+    return (retracts(cls), memory(cls)) if any(forms(cls)) else ("as its parts", "that of its parts")
 
 
 def use(cls: type[uc.Combiner]) -> str:

@@ -9,8 +9,9 @@ import base64
 import json
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -48,21 +49,30 @@ def page_of(notebook: Path) -> NotebookPage:
             parts.append(LINK.sub(from_page, source))
         elif cell["cell_type"] == "code":
             parts.append(f"```python\n{source}\n```")
-            parts += (shown(output, notebook.stem, pictures) for output in cell["outputs"])
+            parts += shown(cell["outputs"], notebook.stem, pictures)
     parts.insert(1, f"*The notebook `notebooks/{notebook.name}`, with its outputs.*")
     return NotebookPage(text="\n\n".join(parts) + "\n", pictures=pictures)
 
 
-def shown(output: Mapping[str, Any], name: str, pictures: dict[str, bytes]) -> str:
-    """An output of a cell as text of a page; a picture is put to those of the page."""
-    data = output.get("data", {})
-    if "image/png" in data:
-        file = f"{name}_{len(pictures) + 1}.png"
-        pictures[file] = base64.b64decode("".join(data["image/png"]))
-        return f"![Picture {len(pictures)} of the notebook]({file})"
-    if "text/html" in data:
-        return FRAME.sub("", "".join(data["text/html"])).strip()
-    text = "".join(output.get("text") or data.get("text/plain", ""))
+def shown(outputs: Sequence[Mapping[str, Any]], name: str, pictures: dict[str, bytes]) -> Iterator[str]:
+    """The outputs of a cell as text of a page; a picture is put to those of the page."""
+    for printed, group in groupby(outputs, key=lambda output: "text" in output):
+        if printed:
+            yield block("".join("".join(output["text"]) for output in group))
+            continue
+        for data in (output["data"] for output in group):
+            if "image/png" in data:
+                file = f"{name}_{len(pictures) + 1}.png"
+                pictures[file] = base64.b64decode("".join(data["image/png"]))
+                yield f"![Picture {len(pictures)} of the notebook]({file})"
+            elif "text/html" in data:
+                yield FRAME.sub("", "".join(data["text/html"])).strip()
+            else:
+                yield block("".join(data.get("text/plain", "")))
+
+
+def block(text: str) -> str:
+    """A text that a cell printed, as a block."""
     return f"```text\n{text.rstrip()}\n```"
 
 

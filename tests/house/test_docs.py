@@ -156,7 +156,7 @@ def test_each_combiner_says_what_it_is_for(tool: Tool, monkeypatch: pytest.Monke
     generate = tool("generate")
     names = [cls.__name__ for cls in generate.combiners()]
     assert sorted(generate.USES) == sorted(names)
-    assert "**For:** Averages." in generate.reference()
+    assert "* **For:** Averages." in generate.reference()
     monkeypatch.setattr(generate, "USES", {})
     with pytest.raises(SystemExit, match=r"what is Count taken for\? Add a line to docs/combiner_choices.py"):
         generate.use(uc.Count)
