@@ -47,7 +47,8 @@ class KafkaUpsert(Changelog):
     --------
     >>> import pyarrow as pa, uncombine as uc
     >>> row = pa.schema({"ts": pa.timestamp("us", "UTC"), "id": pa.string(), "n": pa.int64()})
-    >>> topic = pa.table({"key": ["a", "a"], "value": ['{"ts": 0, "n": 1}', '{"ts": 5, "n": 2}'], "offset": [0, 1]})
+    >>> values = ['{"ts": 0, "n": 1}', '{"ts": 5, "n": 2}']
+    >>> topic = pa.table({"key": ["a", "a"], "value": values, "offset": [0, 1]})
     >>> flow = uc.flow(topic, changelog=uc.changelog.KafkaUpsert("id", schema=row))
     >>> flow.run().select(["id", "n", "diff"]).to_pylist()
     [{'id': 'a', 'n': 2, 'diff': 1}]

@@ -59,7 +59,8 @@ class Postgres(Changelog):
     --------
     >>> import pyarrow as pa, uncombine as uc
     >>> row = pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()})
-    >>> data = ['{"action":"I","columns":[{"name":"ts","value":"2016-01-20 12:00:26+00"},{"name":"n","value":5}]}']
+    >>> time = '{"name":"ts","value":"2016-01-20 12:00:26+00"}'
+    >>> data = [f'{{"action":"I","columns":[{time},{{"name":"n","value":5}}]}}']
     >>> flow = uc.flow(pa.table({"data": data}), changelog=uc.changelog.Postgres(row))
     >>> flow.run().select(["n", "diff"]).to_pylist()
     [{'n': 5, 'diff': 1}]

@@ -68,7 +68,8 @@ class Flink(Changelog):
     --------
     >>> import pyarrow as pa, uncombine as uc
     >>> feed = pa.table({"ts": [0, 0, 0], "n": [1, 1, 2], "row_kind": ["+I", "-U", "+U"]})
-    >>> uc.flow(feed, changelog=uc.changelog.Flink()).run().select(["n", "diff"]).to_pylist()
+    >>> rows = uc.flow(feed, changelog=uc.changelog.Flink())
+    >>> rows.run().select(["n", "diff"]).to_pylist()
     [{'n': 1, 'diff': 1}, {'n': 1, 'diff': -1}, {'n': 2, 'diff': 1}]
     """
 
@@ -118,7 +119,8 @@ class DeltaFeed(Changelog):
     --------
     >>> import pyarrow as pa, uncombine as uc
     >>> kinds = ["insert", "update_preimage", "update_postimage"]
-    >>> feed = pa.table({"ts": [0, 0, 0], "n": [1, 1, 2], "_change_type": kinds, "_commit_version": [0, 1, 1]})
+    >>> columns = {"ts": [0, 0, 0], "n": [1, 1, 2]}
+    >>> feed = pa.table({**columns, "_change_type": kinds, "_commit_version": [0, 1, 1]})
     >>> flow = uc.flow(feed, changelog=uc.changelog.DeltaFeed())
     >>> flow.schema.names, flow.run()["diff"].to_pylist()
     (['ts', 'n', 'diff'], [1, -1, 1])

@@ -75,8 +75,11 @@ def aggregate(
     Examples
     --------
     >>> import pyarrow as pa, uncombine as uc
-    >>> scores = pa.table({"user": ["a", "b", "a", "a"], "score": [3, 5, 4, 4], "diff": [1, 1, 1, -1]})
-    >>> uc.aggregate(scores, by="user", diff="diff", total=uc.Sum("score"), best=uc.Max("score")).to_pylist()
+    >>> scores = pa.table(
+    ...     {"user": ["a", "b", "a", "a"], "score": [3, 5, 4, 4], "diff": [1, 1, 1, -1]}
+    ... )
+    >>> sums = {"total": uc.Sum("score"), "best": uc.Max("score")}
+    >>> uc.aggregate(scores, by="user", diff="diff", **sums).to_pylist()
     [{'user': 'a', 'total': 3, 'best': 3}, {'user': 'b', 'total': 5, 'best': 5}]
     """
     check_named("aggregate()", [diff] if isinstance(diff, Combiner | Mapping) else unnamed)

@@ -62,8 +62,8 @@ class ArgMin(_By):
     No rows give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> runs = pa.table({"runner": ["ann", "bob", "cy"], "seconds": [12.1, 11.8, 11.8], "w": [1, 1, 1]})
-    >>> uc.aggregate(runs, diff="w", winner=uc.ArgMin("runner", by="seconds")).to_pylist()
+    >>> runs = pa.table({"runner": ["ann", "bob", "cy"], "seconds": [12.1, 11.8, 11.8]})
+    >>> uc.aggregate(runs, winner=uc.ArgMin("runner", by="seconds")).to_pylist()
     [{'winner': 'bob'}]
     """
 

@@ -132,7 +132,8 @@ class Covariance(_Pairs):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1.0, 2.0, 4.0], "y": [2.0, 3.0, None]})
-    >>> uc.aggregate(t, s=uc.Covariance("x", "y"), p=uc.Covariance("x", "y", population=True)).to_pylist()
+    >>> sample, population = uc.Covariance("x", "y"), uc.Covariance("x", "y", population=True)
+    >>> uc.aggregate(t, s=sample, p=population).to_pylist()
     [{'s': 0.5, 'p': 0.25}]
     """
 
@@ -172,7 +173,8 @@ class Correlation(_Pairs):
     and a column whose values are all equal give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> r = uc.aggregate(pa.table({"x": [1, 2, 3], "y": [2, 4, 7]}), r=uc.Correlation("x", "y"))["r"][0].as_py()
+    >>> t = pa.table({"x": [1, 2, 3], "y": [2, 4, 7]})
+    >>> r = uc.aggregate(t, r=uc.Correlation("x", "y"))["r"][0].as_py()
     >>> round(r, 12)
     0.993399267799
     """

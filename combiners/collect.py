@@ -101,7 +101,8 @@ class CollectSet(Retractable):
     ignored, as in Spark's `collect_set`. NaN is one value, above every number. No values give an empty list.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": ["b", "a", "b", None]}), values=uc.CollectSet("x")).to_pylist()
+    >>> t = pa.table({"x": ["b", "a", "b", None]})
+    >>> uc.aggregate(t, values=uc.CollectSet("x")).to_pylist()
     [{'values': ['a', 'b']}]
     """
 

@@ -47,7 +47,8 @@ class Count(Combiner):
     a value and counts. No rows give 0.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [1, None, 3]}), rows=uc.Count(), known=uc.Count("x")).to_pylist()
+    >>> t = pa.table({"x": [1, None, 3]})
+    >>> uc.aggregate(t, rows=uc.Count(), known=uc.Count("x")).to_pylist()
     [{'rows': 3, 'known': 2}]
     """
 
@@ -75,7 +76,8 @@ class CountIf(Combiner):
     Law: `CountIf(a + b) = CountIf(a) + CountIf(b)`. Capability GROUP. Null counts as false. No rows give 0.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [1, 7, 9]}), big=uc.CountIf(uc.col("x") > 5)).to_pylist()
+    >>> t = pa.table({"x": [1, 7, 9]})
+    >>> uc.aggregate(t, big=uc.CountIf(uc.col("x") > 5)).to_pylist()
     [{'big': 2}]
     """
 

@@ -73,7 +73,8 @@ class CountDistinct(Retractable):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"a": [1, 1, 2, None], "b": ["x", "y", "x", "x"]})
-    >>> uc.aggregate(t, a=uc.CountDistinct("a"), pairs=uc.CountDistinct(["a", "b"])).to_pylist()
+    >>> pairs = uc.CountDistinct(["a", "b"])
+    >>> uc.aggregate(t, a=uc.CountDistinct("a"), pairs=pairs).to_pylist()
     [{'a': 2, 'pairs': 3}]
     """
 

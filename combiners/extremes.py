@@ -134,7 +134,8 @@ class Min(_Extreme):
     in Spark, so it is the result only if all values are NaN. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [3, 1, 1], "w": [1, 1, -1]}), diff="w", least=uc.Min("x")).to_pylist()
+    >>> t = pa.table({"x": [3, 1, 1], "w": [1, 1, -1]})
+    >>> uc.aggregate(t, diff="w", least=uc.Min("x")).to_pylist()
     [{'least': 3}]
     """
 
@@ -148,7 +149,8 @@ class Max(_Extreme):
     as in Spark. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [3, 9, 9], "w": [1, 1, -1]}), diff="w", best=uc.Max("x")).to_pylist()
+    >>> t = pa.table({"x": [3, 9, 9], "w": [1, 1, -1]})
+    >>> uc.aggregate(t, diff="w", best=uc.Max("x")).to_pylist()
     [{'best': 3}]
     """
 

@@ -165,8 +165,8 @@ def from_columns(
     ...     fields = (pa.field("bits", pa.int64()),)
     ...
     ...     def add(self, groups, *columns, weights=None):
-    ...         odd = columns[0].values if weights is None else columns[0].values * (weights & 1)
-    ...         return self.merge(groups, (pa.array(odd),))
+    ...         odd = 1 if weights is None else weights & 1
+    ...         return self.merge(groups, (pa.array(columns[0].values * odd),))
     ...
     ...     def merge(self, groups, accumulators):
     ...         bits = np.zeros(groups.count, np.int64)
@@ -176,7 +176,8 @@ def from_columns(
     ...     def extract(self, accumulators):
     ...         return accumulators[0]
     >>> Xor = uc.from_columns("Xor", XorFn(), output=pa.int64())
-    >>> uc.aggregate(pa.table({"k": ["a", "b", "a"], "x": [5, 7, 1]}), by="k", bits=Xor("x")).to_pylist()
+    >>> t = pa.table({"k": ["a", "b", "a"], "x": [5, 7, 1]})
+    >>> uc.aggregate(t, by="k", bits=Xor("x")).to_pylist()
     [{'k': 'a', 'bits': 4}, {'k': 'b', 'bits': 7}]
     """
     if not isinstance(fn, CombineFn):

@@ -235,7 +235,8 @@ def from_scalar(
     ...     "Parity", create=lambda: 0, add=lambda s, x: s ^ (x & 1), merge=lambda s, t: s ^ t,
     ...     uncombine=lambda s, t: s ^ t, extract=lambda s: "odd" if s else "even",
     ...     accumulator=pa.int8(), output=pa.string(), capability=uc.Capability.GROUP)
-    >>> uc.aggregate(pa.table({"x": [3, 4, 5, 5], "w": [1, 1, 1, -1]}), diff="w", sum=Parity("x")).to_pylist()
+    >>> t = pa.table({"x": [3, 4, 5, 5], "w": [1, 1, 1, -1]})
+    >>> uc.aggregate(t, diff="w", sum=Parity("x")).to_pylist()
     [{'sum': 'odd'}]
     """
     functions = {"create": create, "add": add, "merge": merge, "extract": extract, "uncombine": uncombine}

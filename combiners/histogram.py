@@ -95,7 +95,8 @@ class Histogram(Combiner):
     values.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [0, 1, 5, 10, 11]}), counts=uc.Histogram("x", [0, 5, 10])).to_pylist()
+    >>> t = pa.table({"x": [0, 1, 5, 10, 11]})
+    >>> uc.aggregate(t, counts=uc.Histogram("x", [0, 5, 10])).to_pylist()
     [{'counts': [2, 2]}]
     """
 

@@ -44,7 +44,8 @@ class Mean(Combiner):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e100, 1.0, 2.0, 1e100], "w": [1, 1, 1, -1]})
-    >>> uc.aggregate(t, diff="w", fast=uc.Mean("x"), exact=uc.Mean("x", exact=True)).to_pylist()
+    >>> exact = uc.Mean("x", exact=True)
+    >>> uc.aggregate(t, diff="w", fast=uc.Mean("x"), exact=exact).to_pylist()
     [{'fast': 0.0, 'exact': 1.5}]
     """
 
@@ -146,7 +147,8 @@ class GeometricMean(Combiner):
     Null is ignored. NaN, and an infinity together with a zero, give NaN. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"growth": [1.0, 10.0, 100.0]}), g=uc.GeometricMean("growth")).to_pylist()
+    >>> t = pa.table({"growth": [1.0, 10.0, 100.0]})
+    >>> uc.aggregate(t, g=uc.GeometricMean("growth")).to_pylist()
     [{'g': 10.0}]
     """
 

@@ -26,7 +26,8 @@ class Mode(Combiner):
     the values; GROUP. Null is ignored. NaN is one value, above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": ["b", "a", "b", "a", "c"]}), usual=uc.Mode("x")).to_pylist()
+    >>> t = pa.table({"x": ["b", "a", "b", "a", "c"]})
+    >>> uc.aggregate(t, usual=uc.Mode("x")).to_pylist()
     [{'usual': 'a'}]
     """
 

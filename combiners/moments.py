@@ -170,7 +170,8 @@ class Variance(_Spread):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e9, 1.0, 2.0, 3.0, 1e9], "w": [1, 1, 1, 1, -1]})
-    >>> uc.aggregate(t, diff="w", s=uc.Variance("x"), p=uc.Variance("x", population=True, exact=True)).to_pylist()
+    >>> exact = uc.Variance("x", population=True, exact=True)
+    >>> uc.aggregate(t, diff="w", s=uc.Variance("x"), p=exact).to_pylist()
     [{'s': 1.0, 'p': 0.6666666666666666}]
     """
 
@@ -286,7 +287,8 @@ class Kurtosis(_Shape):
     null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [1, 1, 1, 5]}), k=uc.Kurtosis("x", exact=True)).to_pylist()
+    >>> t = pa.table({"x": [1, 1, 1, 5]})
+    >>> uc.aggregate(t, k=uc.Kurtosis("x", exact=True)).to_pylist()
     [{'k': -0.6666666666666666}]
     """
 

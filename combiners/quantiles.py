@@ -62,7 +62,8 @@ class Quantile(Retractable):
     ignored. NaN is above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [1, 2, 3, 10]}), high=uc.Quantile("x", 0.75)).to_pylist()
+    >>> t = pa.table({"x": [1, 2, 3, 10]})
+    >>> uc.aggregate(t, high=uc.Quantile("x", 0.75)).to_pylist()
     [{'high': 4.75}]
     """
 
@@ -84,7 +85,8 @@ class Quantiles(Retractable):
     Law and capability are those of `Quantile`. Null is ignored. NaN is above every number. No values give null.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> uc.aggregate(pa.table({"x": [1, 2, 3, 10]}), some=uc.Quantiles("x", [0, 0.5, 1])).to_pylist()
+    >>> t = pa.table({"x": [1, 2, 3, 10]})
+    >>> uc.aggregate(t, some=uc.Quantiles("x", [0, 0.5, 1])).to_pylist()
     [{'some': [1.0, 2.5, 10.0]}]
     """
 

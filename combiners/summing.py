@@ -111,7 +111,8 @@ class Sum(Combiner):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e100, 1.0, 1e100], "w": [1, 1, -1]})
-    >>> uc.aggregate(t, diff="w", fast=uc.Sum("x"), exact=uc.Sum("x", exact=True)).to_pylist()
+    >>> exact = uc.Sum("x", exact=True)
+    >>> uc.aggregate(t, diff="w", fast=uc.Sum("x"), exact=exact).to_pylist()
     [{'fast': 0.0, 'exact': 1.0}]
     """
 

@@ -124,7 +124,8 @@ class TopK(_Best):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> games = pa.table({"player": ["ann", "bob", "cy", "bob"], "score": [7, 9, 8, 9]})
-    >>> uc.aggregate(games, scores=uc.TopK("score", 3), players=uc.TopK("player", 3, by="score")).to_pylist()
+    >>> players = uc.TopK("player", 3, by="score")
+    >>> uc.aggregate(games, scores=uc.TopK("score", 3), players=players).to_pylist()
     [{'scores': [9, 9, 8], 'players': ['bob', 'bob', 'cy']}]
     """
 

@@ -5,78 +5,31 @@ A generated part stands between `<!-- generated: name -->` and `<!-- end -->`.
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
+from combiner_choices import USES
+from combiner_facts import KINDS, by_use, combiners, forms, memory, promise, retracts
+from error_pages import classes_of_errors, errors
 from names_by_job import names_by_page, table, value_of
+from plain_examples import plain
 
 import uncombine as uc
-from uncombine.combiners.plan import Plan
 
 HERE = Path(__file__).resolve().parent
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-# What stands for an argument that has no default, by the argument's name.
-ARGUMENTS: dict[str, Any] = {
-    "input": "x", "x": "x", "y": "y", "by": "t", "weight": "w",
-    "k": 3, "edges": (0, 10, 20), "q": 0.5, "quantiles": (0.25, 0.75),
-}  # fmt: skip
-# The same for one combiner, where an argument's name means another thing.
-OF_ONE: dict[tuple[str, str], Any] = {("ApproxQuantiles", "q"): (0.25, 0.75), ("Quantiles", "q"): (0.25, 0.75)}
-ROOMS = tuple(sorted(face.parent.name for face in HERE.parent.glob("*/__init__.py")))
-SWITCHES = ("exact", "retractable")
-KINDS = {"int64": pa.int64(), "float64": pa.float64(), "string": pa.string(), "bool": pa.bool_()}
-
-
-def combiners() -> Iterator[type[uc.Combiner]]:
-    """The exported combiner classes."""
-    for name in uc.combiners.__all__:
-        value = getattr(uc.combiners, name)
-        if inspect.isclass(value) and issubclass(value, uc.Combiner) and not inspect.isabstract(value):
-            yield value
-
-
-def forms(cls: type[uc.Combiner]) -> Iterator[uc.Combiner]:
-    """A combiner with its switches one way and the other; none for those that are made of other combiners."""
-    if not dataclasses.is_dataclass(cls):
-        return
-    fields = [field for field in dataclasses.fields(cls) if field.init]
-    required = [f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING]
-    if {"combiner", "combiners", "parts"} & set(required):
-        return
-    unknown = [name for name in required if name not in ARGUMENTS]
-    if unknown:
-        raise SystemExit(f"docs/generate.py: what stands for {unknown[0]!r} of {cls.__name__}? Add it to ARGUMENTS.")
-    plain = cls(**{name: OF_ONE.get((cls.__name__, name), ARGUMENTS[name]) for name in required})
-    yield plain
-    for field in fields:
-        if field.name in SWITCHES:
-            yield dataclasses.replace(plain, **{field.name: not field.default})
-
-
-def promise(combiner: uc.Combiner, kind: pa.DataType) -> str:
-    """The capability of a combiner over columns of one type; a dash if it does not take them."""
-    others = {"t": pa.timestamp("us"), "w": pa.float64() if pa.types.is_floating(kind) else pa.int64()}
-    try:
-        return combiner.compile(pa.schema({"x": kind, "y": kind, **others})).capability.name
-    except uc.UncombineError:
-        return "–"
 
 
 def capabilities() -> str:
     """The capability of each combiner, in general and on some types of its column."""
     lines = ["| combiner | on any input | " + " | ".join(KINDS) + " |", "|---" * (2 + len(KINDS)) + "|"]
     for combiner in (form for cls in combiners() for form in forms(cls)):
-        cells = [f"`{combiner!r}`", combiner.capability.name]
-        cells += [promise(combiner, kind) for kind in KINDS.values()]
+        promises = [combiner.capability, *(promise(combiner, kind) for kind in KINDS.values())]
+        cells = [f"`{combiner!r}`", *("–" if one is None else one.name for one in promises)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -88,14 +41,15 @@ def signature(cls: type) -> str:
 
 
 def page_text(doc: str) -> str:
-    """A docstring as a page's text: examples fenced, numpydoc headings in bold, long paragraphs as lists."""
-    return "\n\n".join(map(part_text, doc.split("\n\n")))
+    """A docstring as a page's text: examples in blocks, numpydoc headings in bold, long paragraphs as lists."""
+    pieces = re.split(r"(^```.*?^```$)", plain(doc), flags=re.DOTALL | re.MULTILINE)
+    return "".join(
+        piece if i % 2 else "\n\n".join(map(part_text, piece.split("\n\n"))) for i, piece in enumerate(pieces)
+    )
 
 
 def part_text(part: str) -> str:
-    """A paragraph or an example of a docstring as text of a page; a long paragraph has a line for each sentence."""
-    if part.startswith(">>>"):
-        return f"```pycon\n{part}\n```"
+    """A paragraph of a docstring as text of a page; a long one has a line for each sentence."""
     if heading := re.fullmatch(r"(\w[\w ]*)\n-{3,}\n(.+)", part, flags=re.DOTALL):
         return f"**{heading[1]}**\n\n{part_text(heading[2])}"
     # Two stars are bold in a page, and a power in a docstring.
@@ -126,6 +80,10 @@ def reference() -> str:
                 "",
                 f"`{signature(cls)}`",
                 "",
+                f"* **For:** {use(cls)}",
+                f"* **Retracts:** {facts(cls)[0]}.",
+                f"* **Memory of a key:** {facts(cls)[1]}.",
+                "",
                 page_text(inspect.getdoc(cls) or ""),
                 "",
             ]
@@ -134,38 +92,23 @@ def reference() -> str:
 
 def overview() -> str:
     """Each combiner in one line, in the order of use: the result, the promise, the state, and where to read on."""
-    lines = ["| combiner | result | retracts | state of a group |", "|---|---|---|---|"]
-    for cls in sorted(combiners(), key=lambda cls: USED.index(cls.__name__) if cls.__name__ in USED else len(USED)):
+    lines = ["| combiner | result | retracts | memory of a key |", "|---|---|---|---|"]
+    for cls in by_use():
         said = " ".join((inspect.getdoc(cls) or "").partition("\n\n")[0].split()).replace("|", "\\|")
-        plain = next(forms(cls), None)
-        promised = "as its parts" if plain is None else plain.capability.words
-        state = "that of its parts" if plain is None else state_of(plain)
-        lines.append(f"| [{cls.__name__}](#{cls.__name__.lower()}) | {said} | {promised} | {state} |")
+        lines.append(f"| [{cls.__name__}](#{cls.__name__.lower()}) | {said} | {' | '.join(facts(cls))} |")
     return "\n".join(lines) + "\n"
 
 
-USED = ["Count", "Sum", "Mean", "Min", "Max", "Median", "Quantile", "CountDistinct", "CountIf", "StdDev", "Variance"]
-USED += ["First", "Last", "ArgMax", "ArgMin", "TopK", "BottomK", "CollectList", "CollectSet"]
-"""The combiners that are used most, which come first in the table."""
+def facts(cls: type[uc.Combiner]) -> tuple[str, str]:
+    """The promise of a combiner to retract rows, and the memory of a key."""
+    return (retracts(cls), memory(cls)) if any(forms(cls)) else ("as its parts", "that of its parts")
 
 
-def state_of(combiner: uc.Combiner) -> str:
-    """The Arrow types of the accumulators of a combiner, over the first type of column that it takes."""
-    others = {"t": pa.timestamp("us"), "w": pa.float64()}
-    for kind in (pa.int64(), pa.float64(), pa.bool_(), pa.string()):
-        try:
-            fields = Plan({"r": combiner}, pa.schema({"x": kind, "y": kind, **others})).fields
-        except uc.UncombineError:
-            continue
-        return ", ".join(f"`{short(field.type)}`" for field in fields) + f" for {kind}"
-    return "–"
-
-
-def short(kind: pa.DataType) -> str:
-    """A type without the fields inside of it."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"list<{short(kind.value_type)}>"
-    return "struct" if pa.types.is_struct(kind) else str(kind)
+def use(cls: type[uc.Combiner]) -> str:
+    """The use of a combiner."""
+    if cls.__name__ not in USES:
+        raise SystemExit(f"docs/generate.py: what is {cls.__name__} taken for? Add a line to docs/combiner_choices.py.")
+    return USES[cls.__name__]
 
 
 NAMES = names_by_page({cls.__name__ for cls in combiners()})
@@ -198,39 +141,6 @@ def settings() -> str:
 
     rows = [f"| `{name}` | `{value}` |" for name, value in SETTINGS.items()]
     return "\n".join(["| setting | value |", "|---|---|", *rows]) + "\n"
-
-
-def classes_of_errors() -> str:
-    """Each class of errors in one line."""
-    kinds = [value for value in vars(uc.errors).values() if inspect.isclass(value)]
-    ours = [kind for kind in kinds if issubclass(kind, uc.UncombineError) and kind.__module__ == uc.errors.__name__]
-    lines = [f"| `{kind.__name__}` | {' '.join((inspect.getdoc(kind) or '').split())} |" for kind in ours]
-    return "\n".join(["| class | raised if |", "|---|---|", *lines]) + "\n"
-
-
-def errors() -> str:
-    """Each class of errors, and the messages that it has; a part that differs is written as three dots."""
-    found: dict[str, set[str]] = {}
-    for file in (file for room in ROOMS for file in (HERE.parent / room).rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
-                called, text = ast.unparse(node.exc.func), message(node.exc.args[0])
-                if hasattr(uc.errors, called) and len(text.replace("...", "")) > 20:
-                    found.setdefault(called, set()).add(text)
-    lines: list[str] = []
-    for name, texts in found.items():
-        said = " ".join((inspect.getdoc(getattr(uc.errors, name)) or "").split())
-        lines += [f"## {name}", "", said, "", *(f"* `{text}`" for text in sorted(texts, key=str.casefold)), ""]
-    return "\n".join(lines)
-
-
-def message(node: ast.expr) -> str:
-    """The text of a message."""
-    if isinstance(node, ast.Constant):
-        return str(node.value).replace("`", "'").replace("\n", " ")
-    if isinstance(node, ast.JoinedStr):
-        return "".join(message(part) for part in node.values)
-    return "..."
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
+from posixpath import relpath
 from typing import Any
 
 from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File
 
 HERE = Path(__file__).resolve().parent
 ROOT, SOURCES = HERE.parent, HERE.parent / "out" / "sources"
-PARAMETERS = re.compile(r"( +)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
+PARAMETERS = re.compile(r"( *)(\*{0,2}\w+(?:, \*{0,2}\w+)+)")
 SHORT, FITS = 15, 14
 """The most words of a text that is said again, and the characters of code that fit into a column on a phone."""
 PICTURE = r'((?:<a [^>]*>)?<img [^>]*src="([^"]+)"[^>]*>)'
@@ -31,34 +34,51 @@ def on_config(config: Any) -> Any:
     It is there before the reference looks for it, also at the first build.
     """
     sys.path.insert(0, str(HERE))
-    from generate import ROOMS
-
+    rooms = [face.parent for face in ROOT.glob("*/__init__.py")]
     package = SOURCES / "uncombine"
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
     for file in ROOT.glob("*.py"):
         shutil.copy(file, package)
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, package / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for room in rooms:
+        shutil.copytree(room, package / room.name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in package.rglob("*.py"):
-        file.write_text(with_headings(file.read_text(encoding="utf-8")), encoding="utf-8")
+        file.write_text(for_site(file.read_text(encoding="utf-8")), encoding="utf-8")
     return config
 
 
-def with_headings(source: str) -> str:
-    """A module whose docstrings have the heading that the reference expects over their examples."""
-    lines, places = source.splitlines(), []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
-            text = node.body[0]
-            own = range(text.lineno - 1, text.end_lineno or text.lineno)
-            first = next((i for i in own if lines[i].lstrip().startswith(">>>")), None)
-            if first is not None and not any(lines[i].strip() == "Examples" for i in own):
-                places.append(first)
-    for place in sorted(places, reverse=True):
-        space = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
-        lines[place:place] = [f"{space}Examples", f"{space}--------"]
-    return "\n".join(one_each(lines)) + "\n"
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages of the notebooks and their pictures."""
+    from notebook_pages import notebooks, page_of, place
+
+    for notebook in notebooks():
+        page = page_of(notebook)
+        files.append(File.generated(config, place(notebook), content=page.text))
+        for name, picture in page.pictures.items():
+            files.append(File.generated(config, f"notebooks/{name}", content=picture))
+    return files
+
+
+def for_site(source: str) -> str:
+    """A module whose docstrings are as the reference shows them."""
+    lines = source.splitlines()
+    nodes = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
+    texts = [node.body[0] for node in nodes if ast.get_docstring(node)]
+    for text in sorted(texts, key=lambda text: text.lineno, reverse=True):
+        before = lines[text.lineno - 1][: text.col_offset]
+        if not before.strip():
+            shown = docstring_for_site(inspect.cleandoc(text.value.value))
+            lines[text.lineno - 1 : text.end_lineno] = [before + repr(shown)]
+    return "\n".join(lines) + "\n"
+
+
+def docstring_for_site(text: str) -> str:
+    """A docstring with a heading over its examples, which are blocks without prompts."""
+    from plain_examples import PROMPT, plain
+
+    if (first := PROMPT.search(text)) and not re.search(r"^Examples$", text, re.MULTILINE):
+        text = f"{text[: first.start()]}Examples\n--------\n{text[first.start() :]}"
+    return "\n".join(one_each(plain(text).splitlines()))
 
 
 def one_each(lines: list[str]) -> Iterator[str]:
@@ -87,8 +107,9 @@ def one_each(lines: list[str]) -> Iterator[str]:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fill the parts that only the site has, and show files outside of the pages by their names."""
+    """Fill the parts that only the site has, and show files outside of the pages by their names, but for notebooks."""
     from generate import filled
+    from notebook_pages import NOTEBOOKS, place
 
     folder = (HERE / page.file.src_uri).parent
 
@@ -96,11 +117,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         mark, text, target, _place = found.groups()
         if "://" in target or (folder / target).resolve().is_relative_to(HERE):
             return found[0]
+        if (folder / target).resolve().is_relative_to(NOTEBOOKS):
+            return f"[{text}]({relpath(place(Path(target)), Path(page.file.src_uri).parent)})"
         return f"{text} (`{(folder / target).resolve().relative_to(ROOT)}`)" if not mark else text
 
-    # An empty line in what an example prints; its name means something to doctest alone.
-    plain = filled(markdown, site=True).replace("<BLANKLINE>\n", "\n")
-    return LINK.sub(link, plain)
+    return LINK.sub(link, filled(markdown, site=True))
 
 
 def on_page_content(html: str, **_: Any) -> str:

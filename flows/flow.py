@@ -160,7 +160,8 @@ class Flow(Answers, Adviser):
         The event time and the weights go with their names: later steps read them under the new ones.
 
         >>> import uncombine as uc
-        >>> scores = uc.flow([{"ts": 0, "user name": "ada", "x": 5}]).rename({"user name": "user"}, ts="played")
+        >>> rows = uc.flow([{"ts": 0, "user name": "ada", "x": 5}])
+        >>> scores = rows.rename({"user name": "user"}, ts="played")
         >>> scores.window("1 minute").combine(by="user", total=uc.Sum("x")).collect()[0]["user"]
         'ada'
         """
@@ -222,9 +223,10 @@ class Flow(Answers, Adviser):
         >>> import pyarrow as pa, uncombine as uc
         >>> words = uc.flow(pa.table({"ts": [0, 1], "text": ["a b", "c"]}))
         >>> def split(table):
-        ...     pairs = [(i, word) for i, text in enumerate(table["text"].to_pylist()) for word in text.split()]
-        ...     places, found = zip(*pairs) if pairs else ((), ())
-        ...     return pa.table({"row": pa.array(places, pa.int64()), "word": pa.array(found, pa.string())})
+        ...     words = [text.split() for text in table["text"].to_pylist()]
+        ...     places = [place for place, some in enumerate(words) for _ in some]
+        ...     words = pa.array([word for some in words for word in some], pa.string())
+        ...     return pa.table({"row": pa.array(places, pa.int64()), "word": words})
         >>> words.flat_map(split, remember=True).run()["word"].to_pylist()
         ['a', 'b', 'c']
         """
@@ -331,7 +333,8 @@ class Flow(Answers, Adviser):
         """Combine all rows of each key to one, at their end, as `window("global").combine(...)` does.
 
         >>> import uncombine as uc
-        >>> uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}]).combine(total=uc.Sum("x")).run()["total"].to_pylist()
+        >>> rows = uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}])
+        >>> rows.combine(total=uc.Sum("x")).run()["total"].to_pylist()
         [14]
         """
         if not self._is_bounded:
@@ -425,7 +428,8 @@ class Flow(Answers, Adviser):
 
         >>> import uncombine as uc
         >>> rows = [{"ts": 0, "seen": 5, "x": 1}, {"ts": 1, "seen": 9, "x": 2}]
-        >>> scores = uc.flow(rows, watermark="1 minute", processing_time="seen").replay(close_at_end=True)
+        >>> history = uc.flow(rows, watermark="1 minute", processing_time="seen")
+        >>> scores = history.replay(close_at_end=True)
         >>> sums = scores.window("1 minute", "early every 1 row").combine(total=uc.Sum("x"))
         >>> sums.run()["total"].to_pylist()
         [1, 3, 3]
@@ -497,9 +501,11 @@ class Flow(Answers, Adviser):
 
         >>> spark = uc.session()
         >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        >>> counted = uc.flow(rates, time="timestamp", watermark="1 minute").window("global", "each row")
-        >>> counts = counted.combine(n=uc.Count())
-        >>> live = counts.to_table(f"duckdb:{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True})
+        >>> ticks = uc.flow(rates, time="timestamp", watermark="1 minute")
+        >>> counts = ticks.window("global", "each row").combine(n=uc.Count())
+        >>> live = counts.to_table(
+        ...     f"duckdb:{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True}
+        ... )
         >>> live.awaitTermination()
         >>> live.arrow()["n"].to_pylist()
         [10]

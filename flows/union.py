@@ -44,7 +44,8 @@ def union(*flows: Flow, side: str | None = None, **named: Flow) -> Flow:
     >>> bills = uc.flow(pa.table({"ts": ["2016-01-20T12:00:40Z"], "ad": ["a"], "cents": [12]}))
     >>> both = uc.union(clicks=clicks, bills=bills, side="kind")
     >>> clicked = uc.Count().where(uc.col("kind") == "clicks")
-    >>> totals = both.window(uc.Fixed("1 minute")).combine(by="ad", clicks=clicked, cents=uc.Sum("cents"))
+    >>> minutes = both.window(uc.Fixed("1 minute"))
+    >>> totals = minutes.combine(by="ad", clicks=clicked, cents=uc.Sum("cents"))
     >>> totals.run().select(["ad", "clicks", "cents"]).to_pylist()
     [{'ad': 'a', 'clicks': 1, 'cents': 12}]
     """

@@ -28,7 +28,8 @@ class Elements(NamedOptions):
     bundle decides which of its rows are late. `input` names the source of the rows, if a flow has several.
 
     >>> import uncombine as uc
-    >>> uc.Elements([{"ts": "2016-01-20T12:00:26Z", "score": 5}], at="2016-01-20T12:05:19Z").at
+    >>> rows = [{"ts": "2016-01-20T12:00:26Z", "score": 5}]
+    >>> uc.Elements(rows, at="2016-01-20T12:05:19Z").at
     '2016-01-20T12:05:19Z'
     """
 

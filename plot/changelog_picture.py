@@ -59,7 +59,8 @@ def changelog(
     --------
     >>> import matplotlib; matplotlib.use("agg")
     >>> import pyarrow as pa, uncombine as uc
-    >>> rows = pa.table({"user": ["a", "a", "a", "b"], "n": [1, 1, 2, 7], "diff": [1, -1, 1, 1]})
+    >>> users = ["a", "a", "a", "b"]
+    >>> rows = pa.table({"user": users, "n": [1, 1, 2, 7], "diff": [1, -1, 1, 1]})
     >>> figure = uc.plot.changelog(rows, keys="user")
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
     ['b', 'a']

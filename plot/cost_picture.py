@@ -31,8 +31,10 @@ def trigger_costs(
     --------
     >>> import matplotlib; matplotlib.use("agg")
     >>> import uncombine as uc
-    >>> script = [uc.Elements([{"ts": 0, "x": 5}], at=1_000_000), uc.Watermark(None, at=90_000_000)]
-    >>> runs = {"at the end": uc.flow(script).window(uc.Fixed("1 minute")).combine(n=uc.Count()).run()}
+    >>> rows = uc.Elements([{"ts": 0, "x": 5}], at=1_000_000)
+    >>> script = [rows, uc.Watermark(None, at=90_000_000)]
+    >>> counts = uc.flow(script).window("1 minute").combine(n=uc.Count())
+    >>> runs = {"at the end": counts.run()}
     >>> [axes.get_xlabel() for axes in uc.plot.trigger_costs(runs).axes]
     ['wait after the end of the window (seconds)', 'panes for each window']
     """

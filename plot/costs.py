@@ -40,14 +40,19 @@ def trigger_costs(results: Mapping[str, Any]) -> pa.Table:
     Examples
     --------
     >>> import uncombine as uc
-    >>> script = [uc.Elements([{"ts": 10_000_000 * i, "x": 1}], at=10_000_000 * i) for i in range(12)]
+    >>> times = [10_000_000 * i for i in range(12)]
+    >>> script = [uc.Elements([{"ts": time, "x": 1}], at=time) for time in times]
     >>> script += [uc.Watermark(120_000_000, at=130_000_000)]
-    >>> triggers = {"at the end": uc.AfterWatermark(), "each 30 s": uc.AfterWatermark(early=uc.AtPeriod("30 s"))}
+    >>> early = uc.AfterWatermark(early=uc.AtPeriod("30 s"))
+    >>> triggers = {"at the end": uc.AfterWatermark(), "each 30 s": early}
     >>> def run(trigger):
-    ...     return uc.flow(script).window(uc.Fixed("1 minute"), trigger, "retracting").combine(n=uc.Count()).run()
+    ...     minutes = uc.flow(script).window("1 minute", trigger, "retracting")
+    ...     return minutes.combine(n=uc.Count()).run()
     >>> runs = {name: run(trigger) for name, trigger in triggers.items()}
-    >>> uc.trigger_costs(runs).select(["trigger", "panes", "corrections"]).to_pylist()
-    [{'trigger': 'at the end', 'panes': 2, 'corrections': 0}, {'trigger': 'each 30 s', 'panes': 6, 'corrections': 4}]
+    >>> for row in uc.trigger_costs(runs).to_pylist():
+    ...     print(row["trigger"], row["panes"], row["corrections"])
+    at the end 2 0
+    each 30 s 6 4
     """
     if not isinstance(results, Mapping) or not results:
         raise InvalidArgument(

@@ -47,7 +47,8 @@ def watermark(
     --------
     >>> import matplotlib; matplotlib.use("agg")
     >>> import uncombine as uc
-    >>> script = [uc.Elements([{"ts": 0}], at=60_000_000), uc.Watermark(30_000_000, at=90_000_000)]
+    >>> rows = uc.Elements([{"ts": 0}], at=60_000_000)
+    >>> script = [rows, uc.Watermark(30_000_000, at=90_000_000)]
     >>> [axes.get_ylabel() for axes in uc.plot.watermark(script).axes]
     ['event time (1970-01-01)', 'lag (seconds)']
     """

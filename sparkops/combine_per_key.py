@@ -67,8 +67,11 @@ def combine_per_key(
     --------
     >>> import uncombine as uc
     >>> spark = uc.session()
-    >>> scores = spark.createDataFrame([("a", 3), ("b", 5), ("a", 4)], "user string, score bigint")
-    >>> found = uc.sparkops.combine_per_key(scores, "user", middle=uc.Median("score"), n=uc.Count())
+    >>> rows = [("a", 3), ("b", 5), ("a", 4)]
+    >>> scores = spark.createDataFrame(rows, "user string, score bigint")
+    >>> found = uc.sparkops.combine_per_key(
+    ...     scores, "user", middle=uc.Median("score"), n=uc.Count()
+    ... )
     >>> sorted(map(tuple, found.collect()))
     [('a', 3.5, 2), ('b', 5.0, 1)]
     """

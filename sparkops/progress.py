@@ -183,8 +183,9 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
     >>> import tempfile, uncombine as uc
     >>> spark = uc.session()
     >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    >>> hours = uc.flow(rates, time="timestamp", watermark=uc.Monotonic()).window(uc.Fixed("1 hour"))
-    >>> writer = hours.combine(n=uc.Count()).write_stream(checkpoint=tempfile.mkdtemp()).format("noop")
+    >>> ticks = uc.flow(rates, time="timestamp", watermark=uc.Monotonic())
+    >>> counts = ticks.window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    >>> writer = counts.write_stream(checkpoint=tempfile.mkdtemp()).format("noop")
     >>> query = writer.trigger(once=True).start()
     >>> query.awaitTermination()
     >>> uc.progress(query).stages[0].rows_in
@@ -241,8 +242,9 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     >>> import tempfile, uncombine as uc
     >>> spark = uc.session()
     >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    >>> hours = uc.flow(rates, time="timestamp", watermark=uc.Monotonic()).window(uc.Fixed("1 hour"))
-    >>> writer = hours.combine(n=uc.Count()).write_stream(checkpoint=tempfile.mkdtemp()).format("noop")
+    >>> ticks = uc.flow(rates, time="timestamp", watermark=uc.Monotonic())
+    >>> counts = ticks.window(uc.Fixed("1 hour")).combine(n=uc.Count())
+    >>> writer = counts.write_stream(checkpoint=tempfile.mkdtemp()).format("noop")
     >>> uc.watch(writer.trigger(once=True).start())  # doctest: +ELLIPSIS
     <BLANKLINE>
     ...batch 0, ... s: 10 rows in, panes 0 early 0 on time 0 late, ...

@@ -82,7 +82,8 @@ def check_flow(
     Examples
     --------
     >>> import pyarrow as pa, uncombine as uc
-    >>> columns = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
+    >>> time = pa.timestamp("us", "UTC")
+    >>> columns = pa.schema({"ts": time, "user": pa.string(), "x": pa.int64()})
     >>> early = uc.AfterWatermark(early=uc.AfterCount(1))
     >>> minutes = uc.flow(columns).window(uc.Fixed("1 minute"), early, mode="retracting")
     >>> sums = minutes.combine(by="user", x=uc.Sum("x"))
@@ -125,7 +126,8 @@ def check_script(
     >>> import pyarrow as pa, uncombine as uc
     >>> rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
     >>> script = [uc.Elements([{"ts": 0, "x": 1}, {"ts": 1, "x": 5}]), uc.Watermark(None)]
-    >>> uc.testing.check_script(script, rows.where(uc.col("x") > 2), lambda frame: frame[frame.x > 2])
+    >>> large = rows.where(uc.col("x") > 2)
+    >>> uc.testing.check_script(script, large, lambda frame: frame[frame.x > 2])
     """
     __tracebackhide__ = True
     check_one(Check(flow=flow, expected=expected, tolerance=tolerance, replay=_replay(spark), allow=allow), script)

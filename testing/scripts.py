@@ -167,7 +167,8 @@ def changelogs(
     >>> @settings(max_examples=5)
     ... @given(changelogs(schema, diff="d", columns={"x": st.integers(0, 9)}))
     ... def test_no_row_has_weight_0(script):
-    ...     assert all(row["d"] != 0 for entry in script[:-1] for row in getattr(entry, "rows", ()))
+    ...     for entry in script[:-1]:
+    ...         assert all(row["d"] != 0 for row in getattr(entry, "rows", ()))
     >>> test_no_row_has_weight_0()
     """
     parts = script_inputs(source, time, diff)

@@ -104,7 +104,9 @@ class TriggerContext:
     Examples
     --------
     >>> import uncombine as uc
-    >>> ctx = uc.TriggerContext(window=(0, 60), watermark=10, processing_time=70, memo={}, values={"n": 3}.get)
+    >>> ctx = uc.TriggerContext(
+    ...     window=(0, 60), watermark=10, processing_time=70, memo={}, values={"n": 3}.get
+    ... )
     >>> ctx.set_timer("soon", 80)
     >>> if ctx.value("n") > 2:
     ...     ctx.fire(tag="many")

@@ -41,7 +41,8 @@ class Calendar(Window):
     --------
     >>> import numpy as np
     >>> from uncombine.windows import Calendar, timestamp
-    >>> spring = Calendar("day", "Europe/Berlin").assign(np.array([timestamp("2024-03-31T12:00:00Z")]))
+    >>> noon = np.array([timestamp("2024-03-31T12:00:00Z")])
+    >>> spring = Calendar("day", "Europe/Berlin").assign(noon)
     >>> (spring.end - spring.start) // 3_600_000_000
     array([23])
     """

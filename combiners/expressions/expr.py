@@ -187,9 +187,9 @@ class Expr(Adviser):
         mean what they do in Python's `datetime.strptime`, with English names. Without it texts are ISO. A time without
         a zone is UTC.
 
-        >>> import pyarrow as pa
+        >>> import pyarrow as pa, uncombine as uc
         >>> days = pa.table({"day": ["31.01.2024", "31.02.2024"]})
-        >>> col("day").cast_time("%d.%m.%Y").evaluate(days).is_null().to_pylist()
+        >>> uc.col("day").cast_time("%d.%m.%Y").evaluate(days).is_null().to_pylist()
         [False, True]
         """
         check_time_format(format)
@@ -208,11 +208,11 @@ class Expr(Adviser):
     def call(self, function: str, *others: Any, options: Mapping[str, Any] | None = None) -> Expr:
         """A scalar function of `pyarrow.compute` by its name, over the value and others, with the function's options.
 
-        >>> import pyarrow as pa
+        >>> import pyarrow as pa, uncombine as uc
         >>> rows = pa.table({"name": ["ada", None], "price": [2.345, 1.0]})
-        >>> col("name").call("utf8_reverse").evaluate(rows).to_pylist()
+        >>> uc.col("name").call("utf8_reverse").evaluate(rows).to_pylist()
         ['ada', None]
-        >>> col("price").call("round", options={"ndigits": 1}).evaluate(rows).to_pylist()
+        >>> uc.col("price").call("round", options={"ndigits": 1}).evaluate(rows).to_pylist()
         [2.3, 1.0]
         """
         name = require_function(function, 1 + len(others))
@@ -287,8 +287,8 @@ class Expr(Adviser):
 def col(name: str) -> Expr:
     """The column of this name, as an expression.
 
-    >>> import pyarrow as pa
-    >>> (col("x") + 1).evaluate(pa.table({"x": [1, 2]})).to_pylist()
+    >>> import pyarrow as pa, uncombine as uc
+    >>> (uc.col("x") + 1).evaluate(pa.table({"x": [1, 2]})).to_pylist()
     [2, 3]
     """
     if not isinstance(name, str):
@@ -299,9 +299,9 @@ def col(name: str) -> Expr:
 def when(condition: Expr | bool, then: Any, otherwise: Any = None) -> Expr:
     """`then` where the condition is true, `otherwise` where it is false or null.
 
-    >>> import pyarrow as pa
-    >>> when(col("x") > 1, "big", "small").evaluate(pa.table({"x": [1, 2]})).to_pylist()
-    ['small', 'big']
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.when(uc.col("x") > 1, "b", "a").evaluate(pa.table({"x": [1, 2]})).to_pylist()
+    ['a', 'b']
     """
     if not isinstance(condition, Expr | bool):
         raise InvalidArgument(f"when() takes a condition such as col('x') > 1 first, but was given {condition!r}")
@@ -311,8 +311,8 @@ def when(condition: Expr | bool, then: Any, otherwise: Any = None) -> Expr:
 def coalesce(*values: Any) -> Expr:
     """The first of the values that is not null.
 
-    >>> import pyarrow as pa
-    >>> coalesce(col("x"), 0).evaluate(pa.table({"x": [None, 2]})).to_pylist()
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.coalesce(uc.col("x"), 0).evaluate(pa.table({"x": [None, 2]})).to_pylist()
     [0, 2]
     """
     if not values:
@@ -323,8 +323,8 @@ def coalesce(*values: Any) -> Expr:
 def concat(*values: Any, separator: str = "") -> Expr:
     """The texts of a row one after the other, with a separator between them; null if one of them is.
 
-    >>> import pyarrow as pa
-    >>> concat(col("x"), "!").evaluate(pa.table({"x": ["a", None]})).to_pylist()
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.concat(uc.col("x"), "!").evaluate(pa.table({"x": ["a", None]})).to_pylist()
     ['a!', None]
     """
     if not values:

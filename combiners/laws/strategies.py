@@ -94,6 +94,7 @@ def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> TypedValues:
 
     >>> import pyarrow as pa
     >>> from hypothesis import strategies as st
+    >>> from uncombine.combiners.laws import typed
     >>> typed(pa.int8(), st.integers(-5, 5)).type
     DataType(int8)
     """

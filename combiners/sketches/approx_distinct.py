@@ -58,7 +58,8 @@ class ApproxCountDistinct(Retractable):
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": list(range(1000)) * 2})
-    >>> uc.aggregate(t, n=uc.ApproxCountDistinct("x"), rough=uc.ApproxCountDistinct("x", 0.09)).to_pylist()
+    >>> counts = {"n": uc.ApproxCountDistinct("x"), "rough": uc.ApproxCountDistinct("x", 0.09)}
+    >>> uc.aggregate(t, **counts).to_pylist()
     [{'n': 1000, 'rough': 966}]
     """
 

@@ -122,6 +122,7 @@ class Grouping(NamedOptions):
     Examples
     --------
     >>> import uncombine as uc
+    >>> from uncombine.panes.grouping.grouping import Grouping
     >>> Grouping({"n": uc.Count()}, uc.Fixed("1 minute"), by="user").mode
     'accumulating'
     """

@@ -43,7 +43,8 @@ class WatermarkStrategy(NamedOptions, ABC):
     >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "kind": pa.string()})
     >>> flow = uc.flow(schema, watermark=Heartbeats("beat"))
     >>> counts = flow.window(uc.Fixed("1 minute")).combine(n=uc.Count())
-    >>> script = [uc.Elements([{"ts": 5_000_000, "kind": "row"}, {"ts": 70_000_000, "kind": "row"}])]
+    >>> kinds = [{"ts": 5_000_000, "kind": "row"}, {"ts": 70_000_000, "kind": "row"}]
+    >>> script = [uc.Elements(kinds)]
     >>> script += [uc.Elements([{"ts": 60_000_000, "kind": "beat"}])]
     >>> counts.run(script).select(["n", "step"]).to_pylist()
     [{'n': 1, 'step': 1}]

@@ -98,8 +98,11 @@ class Punctuated(WatermarkStrategy):
     >>> import uncombine as uc
     >>> uc.Punctuated("complete_until")
     Punctuated(column='complete_until', source=None, idle_after=None)
-    >>> uc.Punctuated("complete_until", source="partition", sources=["p1", "p2"], for_all="*")
-    Punctuated(column='complete_until', source='partition', idle_after=None, sources=('p1', 'p2'), for_all='*')
+    >>> each = uc.Punctuated(
+    ...     "complete_until", source="partition", sources=["p1", "p2"], for_all="*"
+    ... )
+    >>> each.sources, each.for_all
+    (('p1', 'p2'), '*')
     """
 
     column: str

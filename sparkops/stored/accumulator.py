@@ -71,7 +71,8 @@ class Accumulator(NamedOptions):
     |   b|   5|
     +----+----+
     <BLANKLINE>
-    >>> df.groupBy("day").agg(best.add("score")).select("day", best.extract("best")).orderBy("day").show()
+    >>> days = df.groupBy("day").agg(best.add("score"))
+    >>> days.select("day", best.extract("best")).orderBy("day").show()
     +---+----+
     |day|best|
     +---+----+
@@ -138,7 +139,8 @@ class Accumulator(NamedOptions):
         --------
         >>> import uncombine as uc
         >>> spark = uc.session()
-        >>> df = spark.createDataFrame([("a", 3, 1), ("a", 9, 1), ("a", 9, -1)], "user string, score long, w long")
+        >>> rows = [("a", 3, 1), ("a", 9, 1), ("a", 9, -1)]
+        >>> df = spark.createDataFrame(rows, "user string, score long, w long")
         >>> best = uc.Accumulator(uc.Max("score"), "best", schema=df)
         >>> best.extract(best.add(df, by="user", diff="w")).show()
         +----+----+
@@ -190,7 +192,8 @@ class Accumulator(NamedOptions):
         +------+
         <BLANKLINE>
         >>> two_days = Window.orderBy("day").rangeBetween(-1, 0)
-        >>> middle.extract(daily.select("day", middle.merge("middle").over(two_days))).orderBy("day").show()
+        >>> rolling = daily.select("day", middle.merge("middle").over(two_days))
+        >>> middle.extract(rolling).orderBy("day").show()
         +---+------+
         |day|middle|
         +---+------+
@@ -222,7 +225,8 @@ class Accumulator(NamedOptions):
         --------
         >>> import uncombine as uc
         >>> spark = uc.session()
-        >>> df = spark.createDataFrame([(1, "a", 3), (2, "a", 9), (2, "b", 5)], "day int, user string, score long")
+        >>> rows = [(1, "a", 3), (2, "a", 9), (2, "b", 5)]
+        >>> df = spark.createDataFrame(rows, "day int, user string, score long")
         >>> best = uc.Accumulator(uc.Max("score"), "best")
         >>> whole, second = best.add(df, by="user"), best.add(df.where("day = 2"), by="user")
         >>> best.extract(best.uncombine(whole, second, by="user")).show()

@@ -6,7 +6,6 @@ import doctest
 import importlib
 import inspect
 import pkgutil
-import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +21,6 @@ ROOMS = list(BELOW)
 INSIDE = {"changelogs", "tables", "cli"}
 """Rooms of which users know only what other rooms export."""
 FLAGS = pages.FLAGS
-WIDTH = 88
-"""The signs of the longest line of a block of code that a page shows without a bar to push."""
 LIMITED = Path("docs/how-to/backfill.md")
 """The page whose examples need the limits of batches that Spark has since 4.2."""
 
@@ -123,13 +120,8 @@ def test_examples_in_documents(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=str)
 def test_blocks_of_documents_can_be_copied_and_read(path: Path) -> None:
-    """They have no prompts, except in what docstrings say, and lines that fit on a page."""
-    page = (ROOT / path).read_text(encoding="utf-8")
-    by_hand = re.sub(r"<!-- generated: .*?<!-- end -->", "", page, flags=re.DOTALL)
-    blocks = re.findall(r"^```(?:python|text)\n(.*?)^```$", by_hand, re.DOTALL | re.MULTILINE)
-    assert [
-        line for block in blocks for line in block.splitlines() if line.startswith(">>>") or len(line) > WIDTH
-    ] == []
+    """They have no prompts, and lines that fit on a page."""
+    assert pages.unfit((ROOT / path).read_text(encoding="utf-8")) == []
 
 
 def test_a_wrong_page_is_seen() -> None:

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+WIDTH = 88
+"""The signs of the longest line of a block that a page shows without a bar to push."""
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -33,10 +35,10 @@ class Example:
 
 
 def examples(page: str) -> Iterator[Example]:
-    """The examples of a page, without those of generated parts, which have prompts."""
+    """The examples of a page."""
     fences = list(FENCE.finditer(page))
     for fence, after in zip_longest(fences, fences[1:]):
-        if fence[1] != "python" or ">>>" in fence[2]:
+        if fence[1] != "python":
             continue
         shown = after is not None and after[1] == "text" and not page[fence.end() : after.start()].strip()
         output = after[2] if shown and after is not None else ""
@@ -51,6 +53,13 @@ def failures(page: str, name: str) -> list[str]:
         if not doctest.OutputChecker().check_output(example.output, output, FLAGS):
             found.append(f"{name}:{example.line}\n{example.code}\nshould print\n{example.output}\nand prints\n{output}")
     return found
+
+
+def unfit(page: str) -> list[str]:
+    """The lines of blocks that have a prompt, or are too long."""
+    blocks = [fence[2] for fence in FENCE.finditer(page) if fence[1] in ("python", "text")]
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith(">>>") or len(line) > WIDTH]
 
 
 def printed(example: Example, name: str, names: dict[str, Any]) -> str:
@@ -79,4 +88,4 @@ if __name__ == "__main__":
     print("\n\n".join(problems) or "the examples of the pages print what they say")
     sys.exit(len(problems))
 
-__all__ = ["examples", "failures", "names_of"]
+__all__ = ["examples", "failures", "names_of", "unfit"]
