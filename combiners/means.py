@@ -35,12 +35,13 @@ _SMALL = 2**53
 class Mean(Combiner):
     """The mean of the values.
 
-    Law: `Mean = Sum / Count`, and both add up. The accumulators are those of `Sum` and `Count`, and shared with them.
-    The sum of integers is exact, and their mean is correctly rounded (GROUP). The mean of decimals is a decimal with
-    four more digits after the point, rounded half up, as in Spark; the mean of durations is a duration, rounded half
-    up (GROUP). Floats are summed plainly (CANCELLATIVE: within `n * 2**-53 * sum(|x|)` over all rows and
-    retractions). With `exact=True` the sum of floats is exact and the mean is correctly rounded (GROUP).
-    Null is ignored. NaN and infinities act as in IEEE arithmetic and can be retracted. No values give null.
+    Law: `Mean = Sum / Count`, and both add up. The accumulators are those of `Sum` and `Count` (`sum_of`), shared
+    with them. The sum of integers is exact, and their mean is correctly rounded (GROUP). The mean of decimals is a
+    decimal with four more digits after the point, rounded half up, as in Spark; the mean of durations is a
+    duration, rounded half up (GROUP). Floats are summed plainly (CANCELLATIVE: within `n * 2**-53 * sum(|x|)` over
+    all rows and retractions). With `exact=True` the sum of floats is exact and the mean is correctly rounded
+    (GROUP). Null is ignored. NaN and infinities act as in IEEE arithmetic and can be retracted. No values give
+    null.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"x": [1e100, 1.0, 2.0, 1e100], "w": [1, 1, 1, -1]})

@@ -128,7 +128,7 @@ class Flow(Answers, Adviser):
     source_schema: pa.Schema
     stages: tuple[Stage, ...] = ()
     transforms: tuple[Transform, ...] = ()
-    """The transforms after the last grouping."""
+    """The transforms after the last stage."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -237,20 +237,20 @@ class Flow(Answers, Adviser):
         self._check_deterministic("flat_map", deterministic)
         return self._then(Map(function, step="flat_map()"))
 
-    def sample(self, fraction: float, *, key: str | Sequence[str] | None = None, seed: int = 0) -> Flow:
+    def sample(self, fraction: float, *, by: str | Sequence[str] | None = None, seed: int = 0) -> Flow:
         """Keep each row with a probability of `fraction`, decided by a hash of its values: the same rows in each run.
 
-        Equal rows share their fate, and so do a row and its retraction. With `key=` all rows of a key do: a tenth of
+        Equal rows share their fate, and so do a row and its retraction. With `by=` all rows of a key do: a tenth of
         the users keeps all their rows. A sample has the rows of each smaller one of the same key and seed; samples of
-        two seeds are independent. Without `key=` all columns count but the weight and `pane`.
+        two seeds are independent. Without `by=` all columns count but the weight and `pane`.
 
         >>> import uncombine as uc
-        >>> visits = uc.flow([{"ts": n, "user": n % 100} for n in range(1000)]).sample(0.1, key="user")
+        >>> visits = uc.flow([{"ts": n, "user": n % 100} for n in range(1000)]).sample(0.1, by="user")
         >>> visits.combine(by="user", n=uc.Count()).run()["n"].to_pylist()
         [10, 10, 10, 10, 10, 10]
         """
         arrival = {settings.processing_time for _, settings in leaves_of(self)}
-        return self._then(sample(fraction, key, seed, self.schema, weight_of(self), arrival))
+        return self._then(sample(fraction, by, seed, self.schema, weight_of(self), arrival))
 
     def pipe(self, function: Callable[Concatenate[Flow, P], Made], *arguments: P.args, **options: P.kwargs) -> Made:
         """The result of a function of this flow, so that steps of your own stand in a chain: `flow.pipe(clean, 3)`.

@@ -1,4 +1,7 @@
-"""Rows that the steps of a flow leave out, beside its result: each with its step and the reason.
+"""The form in which the rows that a flow leaves out are shown beside its result: each with its step and the reason.
+
+Each step decides for itself: `panes/grouping/admission.py`, `panes/join/side_rows.py`, and `Columns.take` of
+`panes/rows/options.py` for the others.
 
 Guarded by tests/flows/test_left_out.py, tests/sparkops/test_left_out.py and tests/sparkops/test_late_rows.py.
 """
@@ -29,7 +32,7 @@ class LeftOut:
     """The form in which a step shows the rows that it left out. Its columns are the same for all steps of a flow."""
 
     stage: int
-    """The number of the step."""
+    """The number of the stage, which `explain()` shows."""
     sides: tuple[str | None, ...]
     """For each input of the operator, "left" or "right" in a join and None elsewhere."""
     fields: tuple[Mapping[str, str], ...]

@@ -26,7 +26,7 @@ _OWN = 0x5A3D1E << 40
 
 @dataclass(frozen=True)
 class Sample(Transform):
-    """Keeps the rows whose number, which a hash of the key makes from 0 up to 1, is less than the fraction.
+    """Keeps the rows whose number, which a hash of these columns makes from 0 up to 1, is less than the fraction.
 
     >>> import pyarrow as pa
     >>> from uncombine.panes.sample import Sample
@@ -35,32 +35,32 @@ class Sample(Transform):
     """
 
     fraction: float
-    key: Sequence[str]
+    by: Sequence[str]
     seed: int
 
     filters = True
     word = "sample"
 
     def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
-        return {"fraction": self.fraction, "key": self.key, "seed": self.seed}
+        return {"fraction": self.fraction, "by": self.by, "seed": self.seed}
 
     def apply(self, table: pa.Table) -> pa.Table:
-        hashes = hash_rows([Column(_of_one_unit(table[name])) for name in self.key], _OWN + self.seed)
+        hashes = hash_rows([Column(_of_one_unit(table[name])) for name in self.by], _OWN + self.seed)
         return table.filter(pa.array((hashes >> np.uint64(11)) * 2.0**-53 < self.fraction))
 
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
         return self.apply(table)
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
-        return None if columns is None else columns | frozenset(self.key)
+        return None if columns is None else columns | frozenset(self.by)
 
     def settled(self, schema: pa.Schema, storable: StorableField) -> Sample:
-        require_keys(self.key, schema, "sample()")
+        require_keys(self.by, schema, "sample()")
         return self
 
 
 def sample(
-    fraction: float, key: object, seed: int, schema: pa.Schema, weight: str | None, arrival: Collection[str | None]
+    fraction: float, by: object, seed: int, schema: pa.Schema, weight: str | None, arrival: Collection[str | None]
 ) -> Sample:
     """Check the arguments of `Flow.sample`, and make the transform.
 
@@ -70,21 +70,21 @@ def sample(
         raise InvalidArgument(f"sample() takes a fraction from 0 to 1, such as 0.1, but was given {fraction!r}")
     require_seed(seed, "sample")
     other = {weight, *(field.name for field in schema if field.type == PANE)}
-    if key is None:
+    if by is None:
         names = [name for name in schema.names if name not in other]
         if weight is not None and (times := [name for name in names if name in arrival]):
             raise InvalidArgument(
                 f"sample() would not know a row by its retraction, which has another processing time in {times[0]!r}: "
-                f"give key=, or write drop({times[0]!r}) before it"
+                f"give by=, or write drop({times[0]!r}) before it"
             )
     else:
-        names = key_names(key, "key=")
+        names = key_names(by)
         if bad := [name for name in names if name in other]:
             raise InvalidArgument(
-                f"sample(key=) cannot be {bad[0]!r}, which a retraction does not share with its row: name other columns"
+                f"sample(by=) cannot be {bad[0]!r}, which a retraction does not share with its row: name other columns"
             )
     if not names:
-        raise InvalidArgument("sample() needs a column by which it knows rows: name one or several in key=")
+        raise InvalidArgument("sample() needs a column by which it knows rows: name one or several in by=")
     return Sample(float(fraction), tuple(names), seed)
 
 

@@ -30,11 +30,11 @@ class StageInput:
     time: str = "ts"
     diff: str | None = None
     panes: bool = False
-    """True if rows come from a grouping, so that their times may lie in the future."""
+    """True if rows come from a stage, so that their times may lie in the future."""
     retracts: bool = False
-    """True if a grouping before it retracts panes."""
+    """True if a stage before it retracts panes."""
     allowed_lateness: Span | None = None
-    """The allowed lateness of the groupings before it, and None if there are none."""
+    """The allowed lateness of the stages before it, and None if there are none."""
     max_future: Span | Any | None = MAX_FUTURE
     """The longest time by which a row of the source may be after the processing time; None means no limit."""
 

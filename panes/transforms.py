@@ -1,4 +1,4 @@
-"""Transforms: the steps of a flow between its groupings, as values that turn Arrow tables into Arrow tables."""
+"""Transforms: the steps of a flow that keep nothing between rows, as values that turn tables into tables."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TableUnreachable
 from ..urls import secrets_of, shown_url
 from .changes import Changes
+from .column_types import flat_type, nested, require_names_apart, require_types
 from .copying import new_rows
 from .failures import is_network, says_network
-from .kinds import flat_type, nested, require_names_apart, require_types
 from .layout import CHANGE, Layout
 from .sql import joined, null_patterns, quoted
 from .target import NONE_YET, TableFacts, Target, Writer, library

@@ -21,7 +21,7 @@ import pyarrow.types as pt
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable
 from ..windows.spans import UNITS, ZERO, Span
 from .changes import Changes
-from .kinds import DURATION, nested, require_names_apart, require_types, table_type, timed_type, with_durations
+from .column_types import DURATION, nested, require_names_apart, require_types, table_type, timed_type, with_durations
 from .layout import CHANGE, Layout
 from .publishing import PublishedCopy
 from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, qualified, quoted

@@ -17,9 +17,9 @@ import pyarrow as pa
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable
 from ..urls import secrets_among, shown_url
 from .changes import Changes
+from .column_types import nested, require_types, timed_type
 from .copying import ChangedKeys, new_rows
 from .failures import is_network
-from .kinds import nested, require_types, timed_type
 from .layout import Layout
 from .made_once import made_once
 from .target import NONE_YET, TableFacts, Target, Writer, library

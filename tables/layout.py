@@ -21,7 +21,7 @@ from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.pane_columns import PANE, WINDOW
 from ..panes.grouping.stage import GroupingStage
 from ..panes.transforms import name_after
-from .kinds import table_type
+from .column_types import table_type
 
 CHANGE = "_uncombine_change"
 """The column that says how the row of a key changes: 1 for a new row, 0 for another row, -1 for none any more."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .changes import Changes
+from .column_types import nested, require_types, timed_type
 from .copying import ChangedKeys, new_rows
-from .kinds import nested, require_types, timed_type
 from .layout import Layout
 from .renames import remove_leftovers, replaced
 from .target import NONE_YET, TableFacts, Target, Writer

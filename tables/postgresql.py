@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable, UncombineError
 from ..urls import secrets_of, shown_url, without_secrets
 from .changes import Changes
-from .kinds import DURATION, require_types, timed_type, with_durations
+from .column_types import DURATION, require_types, timed_type, with_durations
 from .layout import CHANGE, Layout
 from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, joined, quoted
 from .target import TableFacts, Target, library

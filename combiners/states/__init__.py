@@ -1,1 +1,1 @@
-"""The states that accumulators are made of: vectors of numbers, Z-sets, exact sums, central moments."""
+"""States that several families of accumulators share: vectors of numbers, Z-sets, exact sums, central moments."""

@@ -127,7 +127,7 @@ class Shard:
     def close(self, *inputs: Arrival) -> tuple[Shard, list[Instant]]:
         """End the input: the watermark goes to the end of time, in one step with the rows that come last.
 
-        These are the panes that the close of the grouping before gives.
+        The rows of the next stage are the panes that the close of the grouping before gives.
         """
         marks = self.watermarks
         ended = replace(marks, inputs=tuple(Watermarks(least=MAX_TIME, now=marks.now) for _ in marks.inputs))
@@ -137,7 +137,7 @@ class Shard:
 
     @property
     def next_timer(self) -> int | None:
-        """The next processing time at which a window has a deadline or a source becomes idle; None if there is none."""
+        """The next processing time at which an entry of the state has a deadline or a source becomes idle, or None."""
         timer = self.operator.next_timer(self.state)
         due = min(MAX_TIME if timer is None else timer, self.watermarks.next_idle)
         if self.watermarks.follows_clock:

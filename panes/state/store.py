@@ -1,4 +1,6 @@
-"""The store of windows between steps: immutable chunks with an index, so that a step reads only the windows it needs.
+"""The windows, or other entries, that a state has in memory between steps: immutable chunks with an index.
+
+So a step reads only the windows that it needs.
 
 A step takes out the windows that its rows, its watermark or its processing time touch, and puts the remaining ones
 back as one new chunk. Nothing else is copied: the cost of a step follows the windows it touches, not the windows held.

@@ -24,7 +24,7 @@ from ...panes.parcels import Parcel
 from ...panes.shard.arrivals import arrivals, clock_of
 from ...panes.shard.shard import Instant, Shard
 from ...panes.state.cache import ChunkCache
-from ...panes.state.log import load, save
+from ...panes.state.chunk_log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
 from ...panes.state.operator import StatefulOperator
 from ..tuning.worker import ready

@@ -26,7 +26,7 @@ CHANGES = pa.schema({"ts": TIME, "user": pa.string(), "x": pa.int64(), "w": pa.i
 def chosen(column: Any, fraction: float = 0.5, seed: int = 0) -> list[bool]:
     """True for each value of a column that is in the sample by this key."""
     rows = pa.table({"ts": np.arange(len(column)), "row": np.arange(len(column)), "x": column})
-    places = set(uc.flow(rows).sample(fraction, key="x", seed=seed).to_arrow()["row"].to_pylist())
+    places = set(uc.flow(rows).sample(fraction, by="x", seed=seed).to_arrow()["row"].to_pylist())
     return [place in places for place in range(len(column))]
 
 
@@ -55,12 +55,12 @@ def test_rule_69_the_rows_of_a_sample_never_change(seed: int) -> None:
 @pytest.mark.parametrize("key", [None, "x"])
 def test_rule_69_a_sample_has_its_fraction_of_the_rows(fraction: float, key: str | None) -> None:
     count = ROWS.num_rows
-    got = uc.flow(ROWS).sample(fraction, key=key).to_arrow().num_rows
+    got = uc.flow(ROWS).sample(fraction, by=key).to_arrow().num_rows
     assert abs(got - fraction * count) < 4 * math.sqrt(count * fraction * (1 - fraction))
 
 
 def test_rule_69_a_key_has_all_its_rows_or_none() -> None:
-    rows = uc.flow(ROWS).sample(0.2, key="user").to_arrow()
+    rows = uc.flow(ROWS).sample(0.2, by="user").to_arrow()
     users = set(rows["user"].to_pylist())
     assert 60 < len(users) < 140
     want = ROWS.to_pandas().query("user in @users")
@@ -72,12 +72,12 @@ def test_rule_69_samples_of_one_seed_are_nested_and_those_of_two_are_independent
     small, large, other = (np.array(chosen(values, *how)) for how in ((0.2,), (0.5,), (0.5, 1)))
     assert not (small & ~large).any()
     assert abs((large & other).sum() - 5_000) < 4 * math.sqrt(20_000 * 0.25 * 0.75)
-    twice = uc.flow(ROWS).sample(0.5, key="x").sample(0.2, key="x")
+    twice = uc.flow(ROWS).sample(0.5, by="x").sample(0.2, by="x")
     assert twice.to_arrow().num_rows == small.sum()
 
 
 def test_rule_69_sketches_see_nothing_odd_in_a_sample_by_their_column() -> None:
-    [row] = uc.flow(ROWS).sample(0.3, key="x").combine(n=uc.Count(), users=uc.ApproxCountDistinct("x")).collect()
+    [row] = uc.flow(ROWS).sample(0.3, by="x").combine(n=uc.Count(), users=uc.ApproxCountDistinct("x")).collect()
     assert row["users"] == pytest.approx(row["n"], rel=0.05)
 
 
@@ -124,7 +124,7 @@ def test_rule_69_a_retraction_shares_the_fate_of_its_row(key: list[str] | None, 
     table, left = changes(r)
 
     def sampled(source: uc.Flow) -> uc.Flow:
-        return source.sample(0.5, key=key, seed=seed)
+        return source.sample(0.5, by=key, seed=seed)
 
     cuts = sorted(r.sample(range(len(table)), 4))
     script = [uc.Elements(table.slice(a, b - a)) for a, b in zip([0, *cuts], [*cuts, len(table)], strict=True)]
@@ -144,7 +144,7 @@ def test_rule_69_panes_and_their_retractions_share_their_fate() -> None:
     shown = uc.flow(ROWS.schema).window("1 ms", "every 1 row", "retracting").combine(by="user", x=uc.Sum("x"))
     script = [uc.Elements(ROWS.slice(start, 500)) for start in range(0, 4_000, 500)] + [uc.Watermark(None)]
     for key in (None, "user", ["user", "window"]):
-        early = shown.sample(0.3, key=key)
+        early = shown.sample(0.3, by=key)
         result = early.run(script)
         final = early.run([uc.Elements(ROWS.slice(0, 4_000)), uc.Watermark(None)])
         assert min(result["diff"].to_pylist()) == -1
@@ -167,13 +167,13 @@ def test_only_the_columns_of_a_sample_are_read() -> None:
         assert leaf is not None
         return leaf_columns(step, step.feeds[0], leaf)
 
-    assert columns(uc.flow(ROWS).sample(0.1, key="user")) == {"ts", "user"}
+    assert columns(uc.flow(ROWS).sample(0.1, by="user")) == {"ts", "user"}
     assert columns(uc.flow(ROWS).sample(0.1)) == {"ts", "user", "x"}
 
 
 def test_a_sample_is_in_the_words_of_a_flow() -> None:
-    flow = uc.flow(ROWS).sample(0.1, key="user", seed=3)
-    assert "sample 1: fraction=0.1, key=('user',), seed=3" in flow.explain()
+    flow = uc.flow(ROWS).sample(0.1, by="user", seed=3)
+    assert "sample 1: fraction=0.1, by=('user',), seed=3" in flow.explain()
     assert flow.schema == uc.flow(ROWS).schema
 
 
@@ -185,20 +185,20 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "true": (lambda: WEIGHED.sample(True), InvalidArgument, "sample() takes a fraction from 0 to 1"),
     "seed": (lambda: WEIGHED.sample(0.1, seed=-1), InvalidArgument, "sample(seed): seed must be a whole number from 0"),
     "no column": (
-        lambda: WEIGHED.sample(0.1, key="usr"),
+        lambda: WEIGHED.sample(0.1, by="usr"),
         UnknownColumn,
         "sample() needs column 'usr', which the input",
     ),
-    "no key": (lambda: WEIGHED.sample(0.1, key=[]), InvalidArgument, "sample() needs a column by which it knows rows"),
+    "no key": (lambda: WEIGHED.sample(0.1, by=[]), InvalidArgument, "sample() needs a column by which it knows rows"),
     "weight": (
-        lambda: WEIGHED.sample(0.1, key=["user", "w"]),
+        lambda: WEIGHED.sample(0.1, by=["user", "w"]),
         InvalidArgument,
-        "sample(key=) cannot be 'w', which a retraction does not share with its row: name other columns",
+        "sample(by=) cannot be 'w', which a retraction does not share with its row: name other columns",
     ),
     "pane": (
-        lambda: WEIGHED.window("1 minute").combine(n=uc.Count()).rename(pane="p").sample(0.1, key="p"),
+        lambda: WEIGHED.window("1 minute").combine(n=uc.Count()).rename(pane="p").sample(0.1, by="p"),
         InvalidArgument,
-        "sample(key=) cannot be 'p', which a retraction",
+        "sample(by=) cannot be 'p', which a retraction",
     ),
     "weights alone": (
         lambda: WEIGHED.select("w").sample(0.1),
@@ -208,7 +208,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "times of arrival": (
         lambda: uc.flow(CHANGES.append(pa.field("seen", TIME)), diff="w", processing_time="seen").sample(0.1),
         InvalidArgument,
-        "sample() would not know a row by its retraction, which has another processing time in 'seen': give key=, or",
+        "sample() would not know a row by its retraction, which has another processing time in 'seen': give by=, or",
     ),
     "type": (
         lambda: uc.flow(CHANGES.append(pa.field("m", pa.map_(pa.string(), pa.int8())))).sample(0.1),
@@ -230,7 +230,7 @@ def test_a_processing_time_is_no_value_of_a_row_that_can_be_retracted() -> None:
     schema = CHANGES.append(pa.field("seen", TIME))
     flow = uc.flow(schema, diff="w", processing_time="seen")
     assert flow.drop("seen").sample(0.1).schema == CHANGES
-    assert flow.sample(0.1, key="user").schema == schema
+    assert flow.sample(0.1, by="user").schema == schema
     assert uc.flow(schema, processing_time="seen").sample(0.1).schema == schema
 
 
@@ -239,13 +239,13 @@ def test_spark_has_the_rows_of_this_process(key: str | None, spark: SparkSession
     rows = ROWS.slice(0, 2_000).set_column(0, "ts", pa.array(range(2_000), pa.timestamp("s", "UTC")))
 
     def sums(flow: uc.Flow) -> uc.Flow:
-        return flow.sample(0.3, key=key).window("10 minutes").combine(by="user", total=uc.Sum("x"))
+        return flow.sample(0.3, by=key).window("10 minutes").combine(by="user", total=uc.Sum("x"))
 
     there = uc.flow(rows, spark=spark)
-    sampled = there.sample(0.3, key=key)
-    want = uc.flow(rows).sample(0.3, key=key).to_arrow()["x"].to_pylist()
+    sampled = there.sample(0.3, by=key)
+    want = uc.flow(rows).sample(0.3, by=key).to_arrow()["x"].to_pylist()
     assert sorted(sampled.df.toArrow()["x"].to_pylist()) == sorted(want)
     assert 400 < len(want) < 800
     here = Counter(row["total"] for row in sums(uc.flow(rows)).collect())
     assert Counter(sums(there).df.toArrow()["total"].to_pylist()) == here
-    assert f"sample 1: fraction=0.3, key={(key,) if key else ('ts', 'user', 'x')}, seed=0" in sums(there).explain()
+    assert f"sample 1: fraction=0.3, by={(key,) if key else ('ts', 'user', 'x')}, seed=0" in sums(there).explain()

@@ -345,11 +345,11 @@ PAIRS: dict[str, Pair] = {
         "at_most_back of with_time 1 was '1 hour' and is '2 hours'",
     ),
     "sample over rows that are never retracted": Pair(
-        lambda s: counted(s().sample(0.1, key="id")), lambda s: counted(s().sample(0.2, key="id")), ON
+        lambda s: counted(s().sample(0.1, by="id")), lambda s: counted(s().sample(0.2, by="id")), ON
     ),
     "sample of a changelog": Pair(
-        lambda s: counted(s(diff="d").sample(0.1, key="id")),
-        lambda s: counted(s(diff="d").sample(0.2, key="id")),
+        lambda s: counted(s(diff="d").sample(0.1, by="id")),
+        lambda s: counted(s(diff="d").sample(0.2, by="id")),
         "fraction of sample 1 was 0.1 and is 0.2",
         ("sample 1",),
     ),

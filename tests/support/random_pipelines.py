@@ -221,7 +221,7 @@ def _filtered(r: random.Random, one: Pipeline) -> Pipeline:
 
 def _sampled(r: random.Random, one: Pipeline) -> Pipeline:
     """A sample of the keys with their numbers, whatever comes of rows; from scratch, of the rows that are left."""
-    how = {"fraction": r.choice([0.3, 0.7]), "key": r.choice(["x", ("k", "x")]), "seed": r.randrange(9)}
+    how = {"fraction": r.choice([0.3, 0.7]), "by": r.choice(["x", ("k", "x")]), "seed": r.randrange(9)}
 
     def rows(given: Sources) -> Rows:
         left = one.rows(given)

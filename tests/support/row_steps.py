@@ -69,7 +69,7 @@ def draw_trigger(r: random.Random) -> Any:
 def draw_step(r: random.Random, flow: uc.Flow) -> uc.Flow:
     """One more step that keeps state, and sometimes a sample before it."""
     if r.random() < 0.15:
-        flow = flow.sample(0.7, key=r.choice(["id", ("k", "x")]))
+        flow = flow.sample(0.7, by=r.choice(["id", ("k", "x")]))
     match r.choice(["distinct", "in_order", "map", "flat_map", "process", "window", "window"]):
         case "distinct":
             return flow.distinct(r.choice(["id", "k"]), within=r.choice(["1 minute", "1 hour"]))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from uncombine.panes.state.log import LoadedState, load, save
+from uncombine.panes.state.chunk_log import LoadedState, load, save
 from uncombine.panes.state.operator_state import StepResult
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import uncombine as uc
 from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.operator import Operator
-from uncombine.panes.state.log import load, save
+from uncombine.panes.state.chunk_log import load, save
 
 DEPOSITS = Path(__file__).parents[1] / "data" / "stored" / "deposits_3.zip"
 SCHEMA = pa.schema({"ts": pa.timestamp("us"), "k": pa.string(), "x": pa.int64(), "d": pa.int64()})

@@ -21,7 +21,7 @@ from uncombine.errors import StateMismatch
 from uncombine.panes.grouping import contents
 from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.operator import Operator
-from uncombine.panes.state.log import load, save
+from uncombine.panes.state.chunk_log import load, save
 from uncombine.panes.state.manifest import require_version
 
 COMBINERS = {

@@ -10,7 +10,7 @@ import pytest
 from join_scripts import Case, Oracle, Script, random_case, shown
 
 from uncombine.panes.join.operator import JoinOperator
-from uncombine.panes.state.log import load, save
+from uncombine.panes.state.chunk_log import load, save
 from uncombine.windows.times import MAX_TIME
 
 KINDS = [

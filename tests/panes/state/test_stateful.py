@@ -11,7 +11,7 @@ from later import SCHEMA, Later
 import uncombine as uc
 from uncombine.panes.shard.arrivals import Arrival
 from uncombine.panes.shard.shard import Shard
-from uncombine.panes.state.log import load, save
+from uncombine.panes.state.chunk_log import load, save
 
 
 def rows(*given: tuple[str, int]) -> Arrival:

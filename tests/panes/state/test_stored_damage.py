@@ -24,9 +24,9 @@ from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.parcels import Parcel
 from uncombine.panes.state.cache import ChunkCache
+from uncombine.panes.state.chunk_log import load, save
 from uncombine.panes.state.codec import pack_places, unpack_places
 from uncombine.panes.state.host_files import FileCache
-from uncombine.panes.state.log import load, save
 from uncombine.panes.state.manifest import bytes_of, checked_head
 
 pytestmark = pytest.mark.full

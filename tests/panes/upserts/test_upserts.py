@@ -12,7 +12,7 @@ from seeds import seeds
 from stepping import Log
 
 from uncombine.errors import InvalidArgument, OutOfRange, TypeMismatch
-from uncombine.panes.state.log import load, save
+from uncombine.panes.state.chunk_log import load, save
 from uncombine.panes.upserts.operator import UpsertsOperator
 from uncombine.panes.upserts.upserts import Upserts
 from uncombine.windows.times import MAX_TIME, MIN_TIME

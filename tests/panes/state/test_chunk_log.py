@@ -24,8 +24,8 @@ from uncombine.panes.grouping.grouping import Grouping
 from uncombine.panes.grouping.operator import Operator
 from uncombine.panes.state import host_files
 from uncombine.panes.state.cache import ChunkCache
+from uncombine.panes.state.chunk_log import LoadedState, load, save
 from uncombine.panes.state.codec import pack_places, unpack_places
-from uncombine.panes.state.log import LoadedState, load, save
 from uncombine.panes.state.manifest import bytes_of, extra_of
 from uncombine.panes.state.operator_state import OperatorState
 from uncombine.panes.state.store import Store

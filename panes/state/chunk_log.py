@@ -73,7 +73,7 @@ def save(
     must both be rolled back; `loaded` stays valid.
 
     >>> import pyarrow as pa, uncombine as uc
-    >>> from uncombine.panes.state.log import load, save
+    >>> from uncombine.panes.state.chunk_log import load, save
     >>> schema = pa.schema({"ts": pa.timestamp("us"), "x": pa.int64()})
     >>> from uncombine.panes.grouping.operator import Operator
     >>> from uncombine.panes.grouping.grouping import Grouping
