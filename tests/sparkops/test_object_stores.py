@@ -103,15 +103,15 @@ def test_all_ways_have_the_same_rows(spark: SparkSession, store: Store, tmp_path
     assert shown(hours(uc.flow(source)).run().to_pylist()) == expected(100)
     bounded = hours(uc.flow(source, spark=spark))
     assert shown(by_spark(bounded, tmp_path)) == expected(100)
-    with changed(spark):
-        stream = uc.flow(source, spark=spark, streaming=True, watermark="1 day")
-        found = shown(by_spark(hours(stream), tmp_path))
-    complete = {window for window in expected(100) if window[1] < START // HOUR + 15}
-    assert set(found) == complete
-    for flow in (bounded, hours(stream)):
+    stream = hours(uc.flow(source, spark=spark, streaming=True, watermark="1 day"))
+    for flow in (bounded, stream):
         assert "s3://bucket/" in flow.explain()
         assert store.address not in flow.explain()
-    assert "ordered by their last change" in hours(stream).explain()
+    assert "ordered by their last change" in stream.explain()
+    if form != "json":  # whose rows come as those of CSV do
+        with changed(spark):
+            found = shown(by_spark(stream, tmp_path))
+        assert found == Counter({row: 1 for row in expected(100) if row[1] < START // HOUR + 15})
 
 
 def test_files_of_several_paths_and_of_no_steps(spark: SparkSession, store: Store) -> None:
