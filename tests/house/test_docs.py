@@ -114,9 +114,10 @@ def test_a_row_of_the_reference_has_arguments_and_options(tool: Tool) -> None:
 
 def test_errors_are_listed_by_task(tool: Tool) -> None:
     error_pages = tool("error_pages")
-    texts = dict(error_pages.by_task()["Windows, triggers and groupings"])
+    tasks = error_pages.by_task()
+    texts = dict(tasks["Windows, triggers and groupings"])
     assert texts["...: n must be a whole number of at least 1, but is ..."] == "InvalidArgument"
-    assert all(error_pages.by_task().values()), "a task has no errors"
+    assert all(tasks.values()), "a task has no errors"
     assert error_pages.task_of("panes/grouping/grouping") != error_pages.task_of("panes/join/compiled")
     with pytest.raises(SystemExit, match="in which task do the errors of cellar/door come"):
         error_pages.task_of("cellar/door")
