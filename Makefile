@@ -31,7 +31,7 @@ demo: .venv
 notebooks: .venv
 	$(BIN)/python notebooks/run.py
 
-test: lint types
+test: lint
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" > /dev/null || \
 	  echo "No Java found, so the tests that use Spark will fail: install Java 17 or newer, or leave them out with make test PYTEST_ARGS='-m \"not spark and not soak and not full\"'."
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
