@@ -245,8 +245,9 @@ class Flow(Answers, Adviser):
         two seeds are independent. Without `by=` all columns count but the weight and `pane`.
 
         >>> import uncombine as uc
-        >>> visits = uc.flow([{"ts": n, "user": n % 100} for n in range(1000)]).sample(0.1, by="user")
-        >>> visits.combine(by="user", n=uc.Count()).run()["n"].to_pylist()
+        >>> visits = uc.flow([{"ts": n, "user": n % 100} for n in range(1000)])
+        >>> some = visits.sample(0.1, by="user")
+        >>> some.combine(by="user", n=uc.Count()).run()["n"].to_pylist()
         [10, 10, 10, 10, 10, 10]
         """
         arrival = {settings.processing_time for _, settings in leaves_of(self)}
