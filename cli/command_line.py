@@ -11,13 +11,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import Elements, UncombineError, Watermark, __version__, plot
+from .. import Elements, UncombineError, Watermark, __version__
 from ..doors import flow
 from ..errors import InvalidArgument, LawViolation, LibraryMissing, require_column
 from ..files.data_paths import data_paths, missing
@@ -29,6 +28,7 @@ from ..local.script import with_times
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
 from ..panes.showing import TablePreview, shown_rows
+from ..plot import picture_file
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
 from .module_names import object_at
@@ -162,6 +162,8 @@ def _demo(arguments: argparse.Namespace) -> int:
 def _replay(arguments: argparse.Namespace) -> int:
     window, trigger = as_window(arguments.window, "--window"), as_trigger(arguments.trigger, "--trigger")
     results = dict(map(combiner_of, arguments.combine))
+    if arguments.plot:
+        picture_file.check_path(arguments.plot, "--plot")
     with progress_bar(f"reading {arguments.file}"):
         rows = _rows(arguments)
     stream = flow(rows.schema, time=arguments.time, watermark=arguments.lag, diff=arguments.diff)
@@ -180,8 +182,9 @@ def _replay(arguments: argparse.Namespace) -> int:
         print(f"\n{', '.join(f'{name}: {count}' for name, count in counts.items())}")
     sys.stdout.flush()
     if arguments.plot:
-        with progress_bar(f"drawing {arguments.plot}"):
-            _draw(arguments, result, script)
+        with progress_bar(f"drawing {arguments.plot}", picture_file.STEPS) as done:
+            title = f"{arguments.file}: {arguments.window}"
+            picture_file.save(arguments.plot, result, script, title=title, time=arguments.time, done=done)
         print(f"wrote {arguments.plot}", file=sys.stderr)
     return 0
 
@@ -235,15 +238,6 @@ def _script(rows: pa.Table, at: str | None) -> list[Elements | Watermark]:
 def _flat(result: Any) -> pa.Table:
     frame = result.to_pandas(flat=True)
     return pa.Table.from_pandas(frame.drop(columns=["event_time", "step"]), preserve_index=False)
-
-
-def _draw(arguments: argparse.Namespace, result: Any, script: list[Any]) -> None:
-    path = Path(arguments.plot)
-    if path.suffix == ".html":
-        title, by = f"{arguments.file}: {arguments.window}", arguments.by or None
-        plot.animation(path, result, script, title=title, by=by, time=arguments.time)
-    else:
-        plot.save(path, result, script, title=arguments.window, time=arguments.time)
 
 
 def _show(table: pa.Table, arguments: argparse.Namespace) -> None:
