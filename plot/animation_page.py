@@ -133,7 +133,7 @@ def page_of(history: History, title: str, by: str | Sequence[str] | None, column
         "options": "".join(f'<option value="{name}">{html.escape(words)}</option>' for name, words in options),
         "legend": "".join(f"<li>{sign}{html.escape(words)}</li>" for sign, words in _legend(history)),
         "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
-        "script": _file("animation.js"),
+        "script": _file("animation.js") + _file("animation_steps.js"),
     }
     page = re.sub(rf"@({'|'.join(parts)})@", lambda match: parts[match[1]], _file("animation.html"))
     return Animation(html=page, height=640 if len(keys) <= 1 else 820)
