@@ -9,18 +9,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import Elements, Watermark, plot
+from .. import Elements, Watermark
 from ..combiners import Combiner
 from ..doors import flow
 from ..errors import InvalidArgument
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
+from ..plot import picture_file
 from ..tables import target_of
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
@@ -73,6 +72,8 @@ def _replay(arguments: argparse.Namespace) -> int:
     window, trigger = as_window(arguments.window, "--window"), as_trigger(arguments.trigger, "--trigger")
     results = _results(arguments.combine)
     check_output(arguments)
+    if arguments.plot:
+        picture_file.check_path(arguments.plot, "--plot")
     if arguments.table is not None:
         target_of(arguments.table)
     with progress_bar(f"reading {arguments.file}"):
@@ -97,8 +98,9 @@ def _replay(arguments: argparse.Namespace) -> int:
             result.to_table(arguments.table)
         print(f"wrote {target_of(arguments.table)!r}", file=sys.stderr)
     if arguments.plot:
-        with progress_bar(f"drawing {arguments.plot}"):
-            _draw(arguments, result, script)
+        with progress_bar(f"drawing {arguments.plot}", picture_file.STEPS) as done:
+            title = f"{arguments.file}: {arguments.window}"
+            picture_file.save(arguments.plot, result, script, title=title, time=arguments.time, done=done)
         print(f"wrote {arguments.plot}", file=sys.stderr)
     return code
 
@@ -124,15 +126,6 @@ def _script(rows: pa.Table, at: str | None) -> list[Elements | Watermark]:
     if shows and size > 1:
         print(f"{rows.num_rows:,} rows in {len(script):,} bundles of {size}", file=sys.stderr)
     return [*script, Watermark(None)]
-
-
-def _draw(arguments: argparse.Namespace, result: Any, script: list[Any]) -> None:
-    path = Path(arguments.plot)
-    if path.suffix == ".html":
-        title, by = f"{arguments.file}: {arguments.window}", arguments.by or None
-        plot.animation(path, result, script, title=title, by=by, time=arguments.time)
-    else:
-        plot.save(path, result, script, title=arguments.window, time=arguments.time)
 
 
 __all__ = ["add_replay"]

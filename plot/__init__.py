@@ -1,14 +1,13 @@
 """Pictures of flows: panes, watermarks, windows, the costs of triggers, the life of a table."""
 
-from .animated import animation
+from .animation_page import Animation, animation
 from .changelog_picture import changelog
 from .cost_picture import trigger_costs
 from .pane_picture import panes
-from .pane_picture import save as save
 from .watermark_picture import watermark
 from .window_picture import windows
 
-__all__ = ["animation", "changelog", "panes", "trigger_costs", "watermark", "windows"]
+__all__ = ["Animation", "animation", "changelog", "panes", "trigger_costs", "watermark", "windows"]
 
 
 def __dir__() -> list[str]:

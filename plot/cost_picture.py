@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidArgument
 from .costs import trigger_costs as costs_of
 from .style import RED, TIMING, figure_of, finish
 
@@ -39,6 +40,8 @@ def trigger_costs(
     ['wait after the end of the window (seconds)', 'panes for each window']
     """
     rows = costs_of(results).to_pylist()
+    if not any(row["panes"] for row in rows):
+        raise InvalidArgument("the results have no panes, so there is nothing to draw: give those of other runs")
     figure, [[left, right]] = figure_of(figsize or (11.0, 1.7 + 0.5 * len(rows)), 1, 2, legend=0.3)
     longest = max(len(row["trigger"]) for row in rows)
     figure.subplots_adjust(

@@ -5,7 +5,7 @@ Guarded by tests/plot/test_plot.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +29,9 @@ LAST_YEAR = 9000
 
 Bounds = tuple[datetime, datetime]
 
+Mark = tuple[datetime, datetime, int]
+"""A processing time, the watermark from then on, and the place in the script."""
+
 
 @dataclass(frozen=True)
 class Pane:
@@ -42,6 +45,8 @@ class Pane:
     timing: str
     at: datetime
     step: int
+    before: datetime | None
+    """The processing time of the pane before it of the same window; None if it is the first one."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,10 @@ class Point:
     dropped: bool
     step: int
     row: Mapping[str, Any]
+
+    def key(self, names: Sequence[str]) -> tuple[Any, ...] | None:
+        """The values of key columns; None if the row does not have them all, so that it is one of every key."""
+        return tuple(_plain(self.row[name]) for name in names) if all(name in self.row for name in names) else None
 
 
 def table_of(result: Any) -> pa.Table:
@@ -122,20 +131,25 @@ def panes_of(table: pa.Table, value: str, where: Mapping[str, Any], clock: Seque
     for name, wanted in where.items():
         require_column(name, table.column_names, "where=")
         rows = [row for row in rows if row[name] == wanted]
-    moments = _moments(rows, clock)
-    return [
-        Pane(
-            key=tuple(_plain(row[name]) for name in keys),
-            bounds=_bounds(row["window"]),
+    panes, before = [], dict[Any, datetime]()
+    for row, at in zip(rows, _moments(rows, clock), strict=True):
+        if row["window"] is None and row["pane"] is None:
+            continue
+        key, bounds = tuple(_plain(row[name]) for name in keys), _bounds(row["window"])
+        pane = Pane(
+            key=key,
+            bounds=bounds,
             value=row[value],
             diff=row["diff"],
             timing=row["pane"]["timing"],
             at=at,
             step=row.get("step", 0),
+            before=before.get((key, bounds)),
         )
-        for row, at in zip(rows, moments, strict=True)
-        if row["window"] is not None or row["pane"] is not None
-    ]
+        panes.append(pane)
+        if pane.diff > 0:
+            before[key, bounds] = at
+    return panes
 
 
 def _plain(value: Any) -> Any:
@@ -186,11 +200,16 @@ def points_of(
     datum: str | None,
     where: Mapping[str, Any],
     clock: Sequence[datetime],
+    keys: Sequence[str] = (),
 ) -> list[Point]:
     """The rows of a script for some keys, each with its label, and whether it was late or dropped."""
     gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
     points: list[Point] = []
     times = [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
+    if (columns := columns_of(entries)) and not columns & set(times):
+        require_column(times[0], sorted(columns), "time=")
+    if datum is not None and columns:
+        require_column(datum, sorted(columns), "datum=")
     passed = _passed(entries, result)
     for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times), strict=True)):
         before = passed[step]
@@ -198,7 +217,7 @@ def points_of(
             continue
         column = time if isinstance(time, str) else time.get(_input(entry) or "", times[0])
         condition = {name: wanted for name, wanted in where.items() if name in table.column_names}
-        label = datum or _number(table, where)
+        label = datum or _number(table, {*where, *keys})
         for place, row in enumerate(table.to_pylist()):
             if any(row[name] != wanted for name, wanted in condition.items()) or row.get(column) is None:
                 continue
@@ -219,9 +238,9 @@ def points_of(
     return points
 
 
-def _number(table: pa.Table, where: Mapping[str, Any]) -> str | None:
-    """The first column of numbers."""
-    kinds = {field.name: field.type for field in table.schema if field.name not in where}
+def _number(table: pa.Table, keys: Collection[str]) -> str | None:
+    """The first column of numbers that is no key."""
+    kinds = {field.name: field.type for field in table.schema if field.name not in keys}
     return next((n for n, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)), None)
 
 
@@ -271,15 +290,13 @@ def _passed(entries: Sequence[Entry], result: Any) -> list[datetime | None]:
     return out
 
 
-def marks_of(
-    entries: Sequence[Entry], clock: Sequence[datetime], result: Any = None
-) -> dict[str | None, list[tuple[datetime, datetime, int]]]:
-    """For each input its watermarks: the processing time, the watermark, and the place in the script.
+def marks_of(entries: Sequence[Entry], clock: Sequence[datetime], result: Any = None) -> dict[str | None, list[Mark]]:
+    """For each input its watermarks.
 
     They are those of the run; without one, the reports of the script.
     """
     inputs, of_run = inputs_of(entries), _of_run(entries, result)
-    out: dict[str | None, list[tuple[datetime, datetime, int]]] = {}
+    out: dict[str | None, list[Mark]] = {}
     latest: dict[str | None, int] = {}
     for step, (one, at) in enumerate(zip(of_run, clock, strict=False)):
         for name, watermark in one.after.items():
@@ -296,6 +313,6 @@ def marks_of(
 
 
 __all__ = [
-    *("Bounds", "Pane", "Point", "check_panes", "clock_of", "columns_of", "inputs_of", "keys_of", "marks_of"),
+    *("Bounds", "Mark", "Pane", "Point", "check_panes", "clock_of", "columns_of", "inputs_of", "keys_of", "marks_of"),
     *("moved_by", "panes_of", "points_of", "shown_value", "table_of"),
 ]

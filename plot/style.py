@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, LibraryMissing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,11 @@ LONGEST_TEXT = 16
 MOST_PANELS = 12
 
 DAY = timedelta(days=1)
+
+_MISSING = (
+    "a picture needs the library matplotlib, which is not installed: pip install 'uncombine[plot]', or draw with "
+    "uc.plot.animation, which needs none"
+)
 
 
 def text_of(value: Any) -> str:
@@ -41,11 +46,27 @@ def width_of(text: str, points: float, bold: bool = False) -> float:
     return points * ((0.72 if bold else 0.64) * (len(text) - wide) + 1.05 * wide)
 
 
+def new_figure(figsize: tuple[float, float]) -> Figure:
+    """A figure that pyplot does not know, so that no window shows it."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise LibraryMissing(_MISSING) from None
+    return Figure(figsize=figsize)
+
+
+def pyplot_figure(figsize: tuple[float, float]) -> Figure:
+    """A figure of pyplot, which notebooks and windows show."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise LibraryMissing(_MISSING) from None
+    return pyplot.figure(figsize=figsize)
+
+
 def figure_of(figsize: tuple[float, float], rows: int = 1, columns: int = 1, legend: float = 2.0) -> tuple[Figure, Any]:
     """A figure and its axes in a grid. Its margins are fixed, so that places of labels are known without drawing it."""
-    from matplotlib import pyplot
-
-    figure = pyplot.figure(figsize=figsize)
+    figure = pyplot_figure(figsize)
     return figure, grid(figure, rows, columns, legend)
 
 
@@ -145,7 +166,12 @@ def from_micros(micros: int) -> datetime:
 
 def size_of_points(count: int) -> float:
     """The size of the marker of a row, among so many."""
-    return 60.0 if count <= 60 else 26.0 if count <= 200 else 11.0
+    return 60.0 if count <= 60 else 26.0 if count <= 200 else 11.0 if count <= 1000 else 3.0
+
+
+def mark_name(name: str | None) -> str:
+    """The name of the watermark of an input, or of the only one."""
+    return "watermark" if name is None else f"watermark of {text_of(name)}"
 
 
 def named(values: Sequence[Any], names: Sequence[str]) -> str:
@@ -155,6 +181,6 @@ def named(values: Sequence[Any], names: Sequence[str]) -> str:
 
 __all__ = [
     *("DAY", "GREEN", "GREY", "INK", "LONGEST_TEXT", "MOST_PANELS", "RED", "TIMING"),
-    *("aware", "figure_of", "finish", "from_micros", "grid", "margins", "named", "panels"),
-    *("size_of_points", "slanted", "text_of", "time_axis", "width_of"),
+    *("aware", "figure_of", "finish", "from_micros", "grid", "margins", "mark_name", "named"),
+    *("new_figure", "panels", "pyplot_figure", "size_of_points", "slanted", "text_of", "time_axis", "width_of"),
 ]

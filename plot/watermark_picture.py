@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument
 from ..local.script import Entry, check_script
-from .picture_data import clock_of, marks_of, points_of
-from .style import GREEN, GREY, INK, RED, figure_of, finish, margins, size_of_points, slanted, text_of, time_axis
+from .picture_data import LAST_YEAR, clock_of, marks_of, points_of
+from .style import GREEN, GREY, INK, RED, figure_of, finish, margins, mark_name, size_of_points, slanted, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,15 +57,18 @@ def watermark(
     points, marks = points_of(entries, result, time, None, {}, clock), marks_of(entries, clock, result)
     if not points and not marks:
         raise InvalidArgument("the script has no rows and no watermark reports, so there is nothing to draw")
-    if not any(marks.values()):
+    if not any(m.year <= LAST_YEAR for some in marks.values() for _, m, _ in some):
         raise InvalidArgument(
-            "the script reports no watermark, so there is none to draw: give the result of the run too, as in "
-            "uc.plot.watermark(script, result), if its flow has watermark="
+            "the script reports no watermark before the end, so there is none to draw: give the result of the run too, "
+            "as in uc.plot.watermark(script, result), if its flow has watermark="
+            if result is None
+            else "the run had no watermark before its end, so there is none to draw: give its flow watermark=, or its "
+            "script uc.Watermark"
         )
     figure, [[upper], [lower]] = figure_of(figsize, 2)
     at = [p.processing for p in points] + [at for some in marks.values() for at, _, _ in some]
     across = margins(min(at), max(at))
-    moments = [p.event for p in points] + [m for some in marks.values() for _, m, _ in some if m.year < 9000]
+    moments = [p.event for p in points] + [m for some in marks.values() for _, m, _ in some if m.year <= LAST_YEAR]
     upwards = margins(min([*moments, *at]), max([*moments, *at]))
     time_axis(upper.yaxis, *upwards, "event time")
     time_axis(upper.xaxis, *across, "")
@@ -74,18 +77,20 @@ def watermark(
     upper.tick_params(labelbottom=False)
     upper.plot(across, across, color=GREY, linewidth=1, label="row without delay")
     size = size_of_points(len(points)) / 2
+    least = max(size, 9.0)  # a smaller circle would seem to be full
     for late, label in ((False, "row"), (True, f"late row ({sum(p.late for p in points)})")):
         some = [p for p in points if p.late is late]
         if some:
-            style: dict[str, Any] = {"facecolor": "white", "edgecolor": RED} if late else {"color": INK}
-            upper.scatter([p.processing for p in some], [p.event for p in some], s=size, label=label, zorder=4, **style)
-    lines = {name: _steps([(a, m) for a, m, _ in some if m.year < 9000], across[1]) for name, some in marks.items()}
+            style: dict[str, Any] = {"s": size, "color": INK}
+            if late:
+                style = {"s": least, "facecolor": "white", "edgecolor": RED, "linewidth": 1}
+            upper.scatter([p.processing for p in some], [p.event for p in some], label=label, zorder=4, **style)
+    lines = {name: _steps([(a, m) for a, m, _ in some if m.year <= LAST_YEAR], max(at)) for name, some in marks.items()}
     lags = [(x - y).total_seconds() for line in lines.values() for x, y in zip(*line, strict=True)]
     unit, seconds = _unit(lags or [0.0])
     for number, (name, (xs, ys)) in enumerate(lines.items()):
         line: dict[str, Any] = {"color": GREEN, "linestyle": (0, (4 + 3 * number, 2)) if len(marks) > 1 else "-"}
-        label = "watermark" if name is None else f"watermark of {text_of(name)}"
-        upper.plot(xs, ys, label=label, zorder=3, **line)
+        upper.plot(xs, ys, label=mark_name(name), zorder=3, **line)
         lower.plot(xs, [(x - y).total_seconds() / seconds for x, y in zip(xs, ys, strict=True)], **line)
     lower.set_ylabel(f"lag ({unit})")
     finish(upper, title)

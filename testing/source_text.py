@@ -17,7 +17,7 @@ from ..flows.flow import Flow
 from ..flows.graph import graph_of
 from ..local.running import run
 from ..local.script import Clock, Elements, Entry, Watermark
-from ..plot import save
+from ..plot.picture_file import save
 from .check import Check, Problem
 from .row_values import literal
 from .script_inputs import inputs_of

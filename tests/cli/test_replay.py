@@ -58,15 +58,23 @@ def test_a_replay_of_some_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert row.endswith(f"  {last}")
 
 
-def test_panes_are_shown_also_if_they_are_too_many_to_draw(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_keys_are_drawn_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     users = pa.table({"ts": ["2024-05-01T12:00:10Z"] * 13, "user": [f"user {i}" for i in range(13)]})
     pq.write_table(users, tmp_path / "users.parquet")
     options = ["--window", "fixed 1 minute", "--combine", "n=count", "--by", "user", "--plot", str(tmp_path / "p.html")]
-    assert main(["replay", str(tmp_path / "users.parquet"), *options]) == 2
-    shown = capsys.readouterr()
-    assert "user 12" in shown.out
-    assert "draw some keys with where=" in shown.err
+    assert main(["replay", str(tmp_path / "users.parquet"), *options]) == 0
+    assert "user 12" in capsys.readouterr().out
+    assert "all 13 keys" in (tmp_path / "p.html").read_text(encoding="utf-8")
     assert main(["replay", str(tmp_path / "users.parquet"), *options, "--where", "user=user 3"]) == 0
+
+
+def test_a_picture_of_another_kind_is_refused_before_the_replay(
+    events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", events, *REPLAY, "--plot", str(tmp_path / "panes.gif")]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "--plot is written as .html, .pdf, .png, .svg, but was given" in shown.err
 
 
 def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,13 +95,14 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert {name.suffix for name in map(Path, beside)} == {".dist-info"}
     assert {str(name) for name in package if len(name.parts) == 1} <= ROOT_FILES
     assert {name.parts[0] for name in package if len(name.parts) > 1} == ROOMS
-    assert {name.suffix for name in package} == {".py", ".typed"}
+    assert {name.suffix for name in package} == {".py", ".typed", ".html", ".js"}
     assert any(name.name == "LICENSE" for name in names)
 
 
 def test_wheel_holds_every_module_of_the_tree(wheel: Path) -> None:
-    inside = {name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".py")}
-    tree = {file.relative_to(ROOT) for room in ROOMS for file in (ROOT / room).rglob("*.py")}
+    inside = {name for name in zipfile.ZipFile(wheel).namelist() if Path(name).suffix in (".py", ".html", ".js")}
+    files = (file for room in ROOMS for file in (ROOT / room).rglob("*") if file.suffix in (".py", ".html", ".js"))
+    tree = {file.relative_to(ROOT) for file in files}
     assert {f"uncombine/{file}" for file in tree} <= inside
 
 

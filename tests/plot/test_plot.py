@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import combinations, pairwise
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -18,7 +17,7 @@ from opened import run_script
 from seeds import seeds
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument, TypeMismatch
+from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
 
 matplotlib.use("agg")
 
@@ -324,11 +323,45 @@ def test_a_flow_with_several_sources_has_the_watermark_of_each() -> None:
     assert "late row (2)" in [text.get_text() for text in upper.get_legend().get_texts()]
 
 
-def test_a_script_without_a_watermark_says_that_the_run_has_it() -> None:
+@pytest.mark.parametrize("end", [[], [uc.Watermark(None)]])
+def test_a_script_without_a_watermark_says_that_the_run_has_it(end: list[Any]) -> None:
+    script = [uc.Elements([{"ts": AT}], at=AT), *end]
     with pytest.raises(
         InvalidArgument, match=r"give the result of the run too, as in uc.plot.watermark\(script, result\)"
     ):
-        uc.plot.watermark([uc.Elements([{"ts": AT}], at=AT)])
+        uc.plot.watermark(script)
+    result = uc.flow(script).window("1 minute").combine(n=uc.Count()).run()
+    with pytest.raises(InvalidArgument, match=r"the run had no watermark before its end.*: give its flow watermark="):
+        uc.plot.watermark(script, result)
+
+
+EMPTY: list[tuple[list[Any], dict[str, Any], str]] = [
+    ([uc.Clock(0)], {}, "the script has no rows and the result has no panes, so there is nothing to draw"),
+    (
+        [uc.Elements([{"ts": 0, "k": "a"}]), uc.Watermark(None)],
+        {"where": {"k": "b"}},
+        "no pane and no row has {'k': 'b'}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("script", "options", "words"), EMPTY)
+def test_an_empty_picture_is_an_error(script: list[Any], options: dict[str, Any], words: str) -> None:
+    rows = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string()})
+    result = uc.flow(rows).window("1 minute").combine(by="k", n=uc.Count()).run(script)
+    for draw in (uc.plot.panes, uc.plot.animation):
+        with pytest.raises(InvalidArgument, match=re.escape(words)):
+            draw(result, script, **options)
+    with pytest.raises(InvalidArgument, match=r"the result has no panes.*give the script too"):
+        uc.plot.panes(result.head(0))
+
+
+@pytest.mark.parametrize(("option", "name"), [("time", "ts"), ("time", "when"), ("datum", "amount")])
+def test_a_column_that_no_row_has_is_an_error(option: str, name: str) -> None:
+    script = [uc.Elements([{"at": 0, "k": "a"}]), uc.Watermark(None)]
+    result = uc.flow(script, time="at").window("1 minute").combine(n=uc.Count()).run()
+    with pytest.raises(UnknownColumn, match=f"{option}= needs column '{name}'"):
+        uc.plot.panes(result, script, **{"time": "at", option: name})
 
 
 def test_windows_are_bars_over_their_rows() -> None:
@@ -369,21 +402,6 @@ def test_a_changelog_shows_the_life_of_each_key() -> None:
     assert uc.plot.changelog(rows, "k").axes[0].get_xlabel() == "order of changes"
     with pytest.raises(InvalidArgument, match="the rows are no panes, so their keys are unknown: give keys="):
         uc.plot.changelog(rows)
-
-
-def test_an_animation_is_one_page_with_a_picture_and_a_sentence_for_each_step(tmp_path: Path) -> None:
-    script = [
-        uc.Elements([{"ts": 0, "x": 5}], at=1_000_000),
-        uc.Elements([{"ts": 1, "x": 7}], at=2_000_000),
-        uc.Watermark(None),
-    ]
-    result = run_by_user(script, uc.Fixed("1 minute"), trigger=uc.Repeatedly(uc.AfterCount(1)))
-    page = uc.plot.animation(tmp_path / "panes.html", result, script, title="a <title>").read_text()
-    assert page.count("data:image/png;base64,") == 3
-    assert "Step 2: 1 row arrives. Retracted: 5. Panes: on time 12." in page or "Retracted: 5. Panes: early 12." in page
-    assert "a &lt;title&gt;" in page
-    with pytest.raises(InvalidArgument, match="needs the column 'step' of a run in this process"):
-        uc.plot.animation(tmp_path / "no.html", result.panes.drop_columns(["step"]), script)
 
 
 @pytest.mark.parametrize("figsize", [(9.0, 6.5), (6.0, 4.0), (4.0, 3.0)])

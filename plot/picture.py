@@ -1,0 +1,176 @@
+"""A picture of panes before it is drawn: the panes, rows and watermarks of a key, and the bounds of its axes.
+
+Guarded by tests/plot/test_plot.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..combiners.column_names import key_names
+from ..errors import InvalidArgument, require_column
+from ..local.script import Clock, Entry, check_script
+from .picture_data import (
+    Bounds,
+    Mark,
+    Pane,
+    Point,
+    check_panes,
+    clock_of,
+    keys_of,
+    marks_of,
+    panes_of,
+    points_of,
+    shown_value,
+    table_of,
+)
+from .style import margins, named, panels
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The panes, rows and watermarks of a picture, and the bounds of its axes."""
+
+    panes: list[Pane]
+    points: list[Point]
+    marks: dict[str | None, list[Mark]]
+    bounds: Bounds
+    """The event times from left to right."""
+    heights: Bounds
+    """The processing times from bottom to top."""
+    timed: bool
+    """True if processing times are those of a clock, and not the places of entries."""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class History:
+    """The panes of a run, the rows and watermarks of its script, and the key columns, as pictures need them."""
+
+    entries: Sequence[Entry]
+    panes: list[Pane]
+    points: list[Point]
+    marks: dict[str | None, list[Mark]]
+    clock: Sequence[datetime]
+    keys: list[str]
+
+    @classmethod
+    def of(
+        cls,
+        result: Any,
+        script: Sequence[Entry] | None,
+        *,
+        time: str | Mapping[str, str] = "ts",
+        value: str | None = None,
+        datum: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> History:
+        """The panes of a result and the rows of its script, of the keys that are asked for."""
+        entries = [] if script is None else check_script(script)
+        if script is not None and not entries:
+            raise InvalidArgument("script= has no entries, so there is nothing to draw: give the script of the run")
+        table = table_of(result)
+        check_panes(table)
+        _check_steps(table, entries)
+        clock, shown, condition = clock_of(entries), shown_value(table, value, entries), dict(where or {})
+        keys = keys_of(table)
+        panes = panes_of(table, shown, condition, clock)
+        points = points_of(entries, result, time, datum, condition, clock, keys)
+        if not panes and not points:
+            raise InvalidArgument(_nothing(condition, script))
+        return cls(
+            entries=entries,
+            panes=panes,
+            points=points,
+            marks=marks_of(entries, clock, result),
+            clock=clock,
+            keys=keys,
+        )
+
+    def values_of(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The values that some key columns have in the panes, each once, in order."""
+        places = [self.keys.index(name) for name in names]
+        return sorted({tuple(pane.key[place] for place in places) for pane in self.panes}, key=_sortable)
+
+    def whole(self) -> Picture:
+        """One picture of all keys."""
+        times = [t for pane in self.panes if pane.bounds is not None for t in pane.bounds]
+        times += [point.event for point in self.points]
+        moments = list(self.clock) or [pane.at for pane in self.panes]
+        times = times or moments
+        height = max(moments) - min(moments)
+        room = height * 0.05 if height else timedelta(minutes=1)
+        timed = any(isinstance(entry, Clock) or entry.at is not None for entry in self.entries)
+        timed |= not self.entries and len({pane.at for pane in self.panes}) > 1
+        return Picture(
+            panes=self.panes,
+            points=self.points,
+            marks=self.marks,
+            bounds=margins(min(times), max(times)),
+            heights=(min(moments) - room, max(*moments, *(pane.at for pane in self.panes), min(moments)) + room),
+            timed=timed,
+        )
+
+    def of_key(self, names: Sequence[str], values: tuple[Any, ...]) -> Picture:
+        """The picture of a key, on the axes of the picture of all keys."""
+        places = [self.keys.index(name) for name in names]
+        return replace(
+            self.whole(),
+            panes=[pane for pane in self.panes if tuple(pane.key[place] for place in places) == values],
+            points=[point for point in self.points if point.key(names) in (None, values)],
+            name=named(values, names),
+        )
+
+
+def pictures_of(history: History, by: str | Sequence[str] | None) -> list[Picture]:
+    """A picture of each key that is asked for, or one of all of them; raise if it is not said which."""
+    names = history.keys if by is None else key_names(by)
+    for name in names:
+        require_column(name, history.keys, "by=")
+    several = history.values_of(names)
+    if by is None and len(several) > 1:
+        example = dict(zip(names, several[0], strict=True))
+        raise InvalidArgument(
+            f"the result has panes of {len(several)} keys: draw one with where={example!r}, a panel for each with "
+            f"by={names[0] if len(names) == 1 else names!r}, or all in one with by=[]"
+        )
+    if by is None or not names or not several:
+        return [history.whole()]
+    panels(len(several))
+    return [history.of_key(names, values) for values in several]
+
+
+def _check_steps(table: pa.Table, entries: Sequence[Entry]) -> None:
+    """Raise if the panes have entries that the script does not have."""
+    last = pc.max(table["step"]).as_py() if entries and "step" in table.column_names else None
+    if last is not None and last >= len(entries):
+        raise InvalidArgument(
+            f"the result has panes of entry {last}, and script= has {len(entries)} entries: give the script of its run"
+        )
+
+
+def _nothing(where: Mapping[str, Any], script: Sequence[Entry] | None) -> str:
+    """The words of an error about a picture that would be empty."""
+    if where:
+        return f"no pane and no row has {dict(where)!r}, so there is nothing to draw: give where= values of the keys"
+    if script is None:
+        return "the result has no panes, so there is nothing to draw: give the script too, whose rows are drawn"
+    return "the script has no rows and the result has no panes, so there is nothing to draw: draw another run"
+
+
+def _sortable(key: tuple[Any, ...]) -> list[tuple[bool, str, Any]]:
+    """A key that can be compared with others: null first, then by type, numbers by their size."""
+    number = (int, float)
+    return [
+        (v is not None, "" if isinstance(v, number) else type(v).__name__, v if isinstance(v, number) else str(v))
+        for v in key
+    ]
+
+
+__all__ = ["History", "Picture", "pictures_of"]
