@@ -30,7 +30,9 @@ class Parser(argparse.ArgumentParser):
         """A command of this parser, which is done by the function `run`."""
         if self._parts is None:
             self._parts = self.add_subparsers(dest="command", metavar="COMMAND")
-        self.commands[name] = part = self._parts.add_parser(name, help=help, description=f"{name}: {help}")
+        self.commands[name] = part = self._parts.add_parser(
+            name, help=help, description=f"{help[:1].upper()}{help[1:]}."
+        )
         part.set_defaults(run=run)
         return part
 

@@ -33,7 +33,12 @@ _ENDINGS = ".parquet, .arrow, .csv or .json"
 
 def add_output(parser: Parser) -> None:
     """The options that say where rows go."""
-    parser.add_argument("--limit", type=count_of, metavar="N", help=f"the most rows that are shown (default: {SHOWN})")
+    parser.add_argument(
+        "--limit",
+        type=count_of,
+        metavar="N",
+        help=f"the most rows that are shown (default: {SHOWN}, and with --json all)",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object a row, of all rows")
     parser.add_argument("--output", metavar="FILE", help=f"write all rows into a new file: {_ENDINGS} (also .csv.gz)")
     parser.add_argument("--overwrite", action="store_true", help="let --output write a file that is there already")

@@ -3,7 +3,7 @@
 Windows and triggers have words of their own, in `windows/words.py` and `triggers/words.py`. No text is run as code: an
 expression may only call public combiners with plain values.
 
-Guarded by tests/cli/test_command_line.py.
+Guarded by tests/cli/test_words.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Stored accumulators name their combiner by its repr; the text of a trigger is read so, and on the command line that of a
 combiner.
 
-Guarded by tests/sparkops/stored/test_accumulators.py, tests/triggers/test_words.py and tests/cli/test_command_line.py.
+Guarded by tests/sparkops/stored/test_accumulators.py, tests/triggers/test_words.py and tests/cli/test_words.py.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from ..local.script import Elements, Entry, Watermark, check_script
 from ..local.script_run import LocalRun
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
-from .row_values import RemainingRows, differences, expected_rows, left_of, literal
+from .row_values import RemainingRows, differences, expected_rows, left_of, literal, unit_of
 from .script_inputs import inputs_of
 from .survivors import Unclear, run_traced
 
@@ -115,7 +115,7 @@ class Check:
                 kind="expected", text=f"expected= raised {type(error).__name__}: {error}", lines=(), cause=error
             )
         wanted = expected_rows(answer, left)
-        difference = compared(left, wanted, self.tolerance)
+        difference = compared(left, wanted, self.tolerance, self.tolerance * unit_of(frames.values()))
         if difference is not None:
             return replace(difference, lines=(*difference.lines, *_unexplained(traced.unexplained)))
         return None if self.replay is None else self.replayed(script)
@@ -158,15 +158,18 @@ def _unexplained(counts: Mapping[tuple[int, str], int]) -> list[str]:
     ]
 
 
-def compared(left: RemainingRows, wanted: RemainingRows, tolerance: float) -> Problem | None:
-    """The fault of the rows that are left, also on the way there, if other rows are expected."""
+def compared(left: RemainingRows, wanted: RemainingRows, tolerance: float, least: float) -> Problem | None:
+    """The fault of the rows that are left, also on the way there, if other rows are expected.
+
+    Floats may differ by the part `tolerance` of themselves, or by `least`.
+    """
     rows = [wanted.texts(row) for row in wanted.rows.elements()]
     if left.negative is not None:
         step, below = left.negative
         text = f"after entry {step} of the script a row has been retracted more often than given"
         return Problem(kind="negative", text=text, lines=(f"  row: {literal(left.texts(below))}",), rows=rows)
     shown = left.only(wanted.names)
-    missing, extra = differences(shown, wanted, tolerance)
+    missing, extra = differences(shown, wanted, tolerance, least)
     if not missing and not extra:
         return None
     lines = [
@@ -221,7 +224,7 @@ def assert_rows(result: Result, rows: Any, *, weight: str = DIFF, tolerance: flo
     """
     __tracebackhide__ = True
     left = left_of(result.panes, weight if weight in result.panes.column_names else None)
-    problem = compared(left, expected_rows(rows, left), tolerance)
+    problem = compared(left, expected_rows(rows, left), tolerance, tolerance)
     if problem is not None:
         raise FlowViolation("\n".join([problem.text, *problem.lines]))
 

@@ -62,7 +62,8 @@ def check_flow(
     seed
         A number that fixes the scripts. Without it they are the same in each run, too.
     tolerance
-        Floats are equal if they differ by this part of the larger one, or by this much.
+        Floats are equal if they differ by this part of the larger one. Near zero they may differ by this part of the
+        largest float of the input, and at most by this much.
     spark, replays
         With a Spark session, so many of the scripts are also replayed on Spark, which must give the same rows. Each
         source then needs `watermark=` and `processing_time=`.

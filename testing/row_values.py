@@ -156,12 +156,32 @@ def expected_rows(answer: Any, left: RemainingRows) -> RemainingRows:
     return RemainingRows(names=tuple(names), kinds=tuple(kinds), rows=Counter(rows))
 
 
-def differences(left: RemainingRows, expected: RemainingRows, tolerance: float) -> tuple[list[Values], list[Values]]:
-    """The rows that are missing, and those that are too much; floats are equal within the tolerance."""
+def unit_of(frames: Iterable[pd.DataFrame]) -> float:
+    """The largest float of rows, of which the rounding of a sum near zero is a part; 1 for larger ones, and for none.
+
+    >>> unit_of([pd.DataFrame({"x": [1e-12, -2e-12, float("nan")]})]), unit_of([pd.DataFrame({"x": [5]})])
+    (2e-12, 1.0)
+    """
+    columns = [np.abs(column.to_numpy(np.float64)) for frame in frames for _, column in _floats(frame)]
+    largest = max((float(column[np.isfinite(column)].max(initial=0.0)) for column in columns), default=0.0)
+    return min(largest, 1.0) or 1.0
+
+
+def _floats(frame: pd.DataFrame) -> Iterable[tuple[Any, pd.Series[Any]]]:
+    return frame.select_dtypes("float").items()
+
+
+def differences(
+    left: RemainingRows, expected: RemainingRows, tolerance: float, least: float
+) -> tuple[list[Values], list[Values]]:
+    """The rows that are missing, and those that are too much.
+
+    Floats are equal if they differ by the part `tolerance` of the larger one, or by `least`.
+    """
     missing = list((expected.rows - left.rows).elements())
     extra = []
     for row in (left.rows - expected.rows).elements():
-        at = next((i for i, other in enumerate(missing) if _near(row, other, tolerance)), None)
+        at = next((i for i, other in enumerate(missing) if _near(row, other, tolerance, least)), None)
         if at is None:
             extra.append(row)
         else:
@@ -169,12 +189,12 @@ def differences(left: RemainingRows, expected: RemainingRows, tolerance: float) 
     return missing, extra
 
 
-def _near(one: Any, other: Any, tolerance: float) -> bool:
+def _near(one: Any, other: Any, tolerance: float, least: float) -> bool:
     if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(_near(a, b, tolerance) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(_near(a, b, tolerance, least) for a, b in zip(one, other, strict=True))
     numbers = (int, float, Decimal)
     if isinstance(one, numbers) and isinstance(other, numbers) and (isinstance(one, float) or isinstance(other, float)):
-        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=least)
     return bool(one == other)
 
 
@@ -201,4 +221,4 @@ def literal(value: Any) -> str:
             return repr(value)
 
 
-__all__ = ["RemainingRows", "canonical", "differences", "expected_rows", "left_of", "literal", "rows_of"]
+__all__ = ["RemainingRows", "canonical", "differences", "expected_rows", "left_of", "literal", "rows_of", "unit_of"]

@@ -460,6 +460,16 @@ def test_floats_are_compared_within_the_tolerance() -> None:
     check_flow(flow, lambda rows: rows.assign(x=rows.x * 3 + 1e-3), tolerance=1e-2, examples=20)
 
 
+def test_the_tolerance_is_a_part_of_small_floats_too() -> None:
+    flow = uc.flow(pa.schema({"ts": TIME, "x": pa.float64()}))
+    small = {"x": st.sampled_from([1e-12, 2e-12, float("nan")])}
+    check_flow(flow, lambda rows: rows.assign(x=rows.x * 3 / 3), columns=small, examples=20)
+    with pytest.raises(FlowViolation):
+        check_flow(flow, lambda rows: rows.assign(x=rows.x * 2), columns=small, examples=20)
+    rounding = flow.with_columns(x=uc.col("x") * 3 - uc.col("x") - uc.col("x") - uc.col("x"))
+    check_flow(rounding, lambda rows: rows.assign(x=rows.x * 0), columns={"x": st.just(0.1)}, examples=20)
+
+
 def test_rows_of_a_result_are_compared_with_rows_in_any_form() -> None:
     script = [
         uc.Elements([{"ts": AT + "05Z", "k": "a", "x": 5}, {"ts": AT + "06Z", "k": "a", "x": 2}]),

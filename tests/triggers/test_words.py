@@ -131,6 +131,8 @@ class Mine(uc.UserTrigger):
         ("erly every 1 minute", "'erly every 1 minute' is not a trigger such as .*: did you mean 'early'"),
         ("evry 10 rows", "did you mean 'every'"),
         ("watermak", "did you mean 'watermark'"),
+        ("early evry 1 minute", "did you mean 'every'"),
+        ("early every 10 rows, lat every 5 rows", "did you mean 'late'"),
         ("continuous", r"did you mean Always\(\)"),
         ("every 10 rwos", "'10 rwos' has the unknown unit 'rwos': did you mean 'rows'"),
         ("early every 10 byte s", "is not a trigger such as"),
