@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -99,6 +99,11 @@ class FlowProgress:
     files_skipped: int = 0
     rows_unreadable: int = 0
 
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers, with those of the stages, as values that JSON has."""
+        numbers = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**numbers, "stages": [stage.to_dict() for stage in self.stages]}
+
     def __str__(self) -> str:
         lost = [f"{self.rows_unreadable:,} rows unreadable"] if self.rows_unreadable else []
         if len(self.stages) == 1:
@@ -142,6 +147,11 @@ class Progress:
         """The number of skipped files of all flows."""
         return sum(flow.files_skipped for flow in self.flows.values())
 
+    @property
+    def rows_unreadable(self) -> int:
+        """The number of rows of files that all flows left out because they are unreadable."""
+        return sum(flow.rows_unreadable for flow in self.flows.values())
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers as values that JSON has: times as texts in ISO 8601, and the lag in seconds.
 
@@ -152,10 +162,7 @@ class Progress:
         >>> numbers["seconds"], numbers["flows"]["clicks"]["stages"][0]["watermark"]
         (1.25, '2024-05-01T00:00:00+00:00')
         """
-        flows = {
-            name: {"stages": [stage.to_dict() for stage in flow.stages], "files_skipped": flow.files_skipped}
-            for name, flow in self.flows.items()
-        }
+        flows = {name: flow.to_dict() for name, flow in self.flows.items()}
         return {"batch": self.batch, "seconds": self.seconds, "flows": flows}
 
     def __str__(self) -> str:
@@ -269,9 +276,9 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
 
 def _stage(counts: Any) -> StageProgress:
     numbers = _fields(counts)
-    fields: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
-    fields |= {name: _time(numbers.get(name)) for name in CLOCKS}
-    return StageProgress(**fields)
+    values: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
+    values |= {name: _time(numbers.get(name)) for name in CLOCKS}
+    return StageProgress(**values)
 
 
 def _fields(row: Any) -> Mapping[str, Any]:
@@ -279,11 +286,11 @@ def _fields(row: Any) -> Mapping[str, Any]:
 
     A server of Spark Connect sends each row, and each row in it, as a list of values beside its schema.
     """
-    fields: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict()
-    if fields.keys() != {"values", "schema"}:
-        return fields
-    names = [field["name"] for field in fields["schema"]["fields"]]
-    return dict(zip(names, fields["values"], strict=True))
+    values: Mapping[str, Any] = row if isinstance(row, Mapping) else row.asDict()
+    if values.keys() != {"values", "schema"}:
+        return values
+    names = [column["name"] for column in values["schema"]["fields"]]
+    return dict(zip(names, values["values"], strict=True))
 
 
 def _time(micros: int | None) -> datetime | None:

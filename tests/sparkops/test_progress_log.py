@@ -82,10 +82,16 @@ def test_nothing_is_said_that_nobody_asked_for(caplog: pytest.LogCaptureFixture)
 def test_numbers_as_plain_values() -> None:
     at = datetime(2024, 5, 1, 12, tzinfo=UTC)
     stage = StageProgress(rows_in=3, panes_early=1, panes_late=2, watermark=at, processing_time=at.replace(minute=2))
-    numbers = Progress(7, 1.25, {"clicks": FlowProgress((stage, StageProgress()), 4)}).to_dict()
+    progress = Progress(
+        7, 1.25, {"clicks": FlowProgress((stage, StageProgress()), 4, 5), "views": FlowProgress((), 1, 2)}
+    )
+    assert (progress.files_skipped, progress.rows_unreadable) == (5, 7)
+    numbers = progress.to_dict()
     assert json.loads(json.dumps(numbers)) == numbers
-    assert (numbers["batch"], numbers["seconds"], numbers["flows"]["clicks"]["files_skipped"]) == (7, 1.25, 4)
-    first, second = numbers["flows"]["clicks"]["stages"]
+    clicks = numbers["flows"]["clicks"]
+    assert (numbers["batch"], numbers["seconds"]) == (7, 1.25)
+    assert (clicks["files_skipped"], clicks["rows_unreadable"]) == (4, 5)
+    first, second = clicks["stages"]
     assert (first["rows_in"], first["panes"], first["panes_late"], first["lag_seconds"]) == (3, 3, 2, 120)
     assert (first["watermark"], second["watermark"]) == ("2024-05-01T12:00:00+00:00", None)
     assert first["watermark"] == stage.watermark.isoformat() if stage.watermark else False
