@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from ...errors import InvalidArgument
 from ...windows.times import MAX_TIME
 from ..state.operator import StatefulOperator
 from ..state.operator_state import OperatorState, StepResult
@@ -21,6 +22,9 @@ from .arrivals import Arrival
 
 END = MAX_TIME
 """The time of the arrival that closes a shard: it comes after all others and does not move processing time."""
+
+MOST_AGAIN = 1_000
+"""The most steps in a row, without rows, of which each leaves a deadline that has passed already."""
 
 _EVENT = ("event", "percentile")
 """The clocks of event time by which the entries of a state wait."""
@@ -114,8 +118,14 @@ class Shard:
 
     def wait(self, now: int) -> tuple[Shard, list[Instant]]:
         """Move processing time on to `now`, and fire every timer that is due by then at its own time."""
-        shard, out = self, list[Instant]()
+        shard, out, again = self, list[Instant](), 0
         while (due := shard.next_timer) is not None and due <= now:
+            again = again + 1 if shard._has_passed_deadline else 0
+            if again > MOST_AGAIN:
+                raise InvalidArgument(
+                    "a trigger of yours sets a timer of event time again and again that has passed already, so it "
+                    "would be called at every microsecond: in on_timer set a time after ctx.watermark, or none"
+                )
             if due > shard.watermarks.now:
                 shard, moved = shard._at(due - 1)._with_clock()  # every shard knows the same watermark at a timer
                 out += moved
@@ -144,6 +154,11 @@ class Shard:
             # A deadline that was passed already as it came to be is due as soon as the watermark moves.
             due = min(due, self.watermarks.reaches(max(self._next_event_time, self.state.watermark + 1)))
         return due if due < MAX_TIME else None
+
+    @property
+    def _has_passed_deadline(self) -> bool:
+        """True if an entry waits for an event time that had passed already as the deadline came to be."""
+        return self.watermarks.follows_clock and self._next_event_time <= self.state.watermark
 
     @property
     def _next_event_time(self) -> int:

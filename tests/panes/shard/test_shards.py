@@ -107,3 +107,17 @@ def test_rule_67_rows_are_judged_before_the_watermark_follows_the_hold() -> None
     assert running.state.counts.dropped == 0
     assert panes == [[], [0.0], [180.0]]
     assert running.state.watermark == 500 * SECOND
+
+
+def test_a_trigger_that_sets_a_passed_deadline_for_ever_is_told() -> None:
+    class Again(uc.UserTrigger):
+        def on_element(self, row: Any, window: Any, ctx: Any) -> None:
+            ctx.set_timer("a", window[1], "event")
+
+        def on_timer(self, tag: str, time: int, ctx: Any) -> None:
+            ctx.set_timer("a", ctx.window[1], "event")
+
+    flow = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC")}), watermark=uc.ProcessingTime())
+    panes = flow.window("10 seconds", uc.Repeatedly(Again())).combine(n=uc.Count())
+    with pytest.raises(uc.UncombineError, match="sets a timer of event time again and again that has passed already"):
+        panes.run([uc.Elements([{"ts": 0}], at=15_000_000), uc.Clock(3_600_000_000)])
