@@ -242,7 +242,8 @@ class Flow(Answers, Adviser):
 
         Equal rows share their fate, and so do a row and its retraction. With `by=` all rows of a key do: a tenth of
         the users keeps all their rows. A sample has the rows of each smaller one of the same key and seed; samples of
-        two seeds are independent. Without `by=` all columns count but the weight and `pane`.
+        two seeds are independent. Without `by=` all columns count but `pane`. Rows that can be retracted need `by=`:
+        columns that a row shares with its retraction.
 
         >>> import uncombine as uc
         >>> visits = uc.flow([{"ts": n, "user": n % 100} for n in range(1000)])

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from ..combiners.column_names import key_names
 from ..combiners.rows.columns import Column
@@ -19,6 +20,9 @@ from ..errors import InvalidArgument
 from .grouping.pane_columns import PANE
 from .rows.options import require_keys
 from .transforms import StorableField, Transform
+
+_MOST_DIGITS = 38
+"""The digits of a decimal of 128 bits."""
 
 _OWN = 0x5A3D1E << 40
 """The first seed. Sketches and shards use small ones, and would see only a part of their hashes in a sample."""
@@ -69,31 +73,55 @@ def sample(
     if not isinstance(fraction, int | float) or isinstance(fraction, bool) or not 0 <= fraction <= 1:
         raise InvalidArgument(f"sample() takes a fraction from 0 to 1, such as 0.1, but was given {fraction!r}")
     require_seed(seed, "sample")
-    other = {weight, *(field.name for field in schema if field.type == PANE)}
-    if by is None:
-        names = [name for name in schema.names if name not in other]
-        if weight is not None and (times := [name for name in names if name in arrival]):
-            raise InvalidArgument(
-                f"sample() would not know a row by its retraction, which has another processing time in {times[0]!r}: "
-                f"give by=, or write drop({times[0]!r}) before it"
-            )
-    else:
-        names = key_names(by)
-        if bad := [name for name in names if name in other]:
-            raise InvalidArgument(
-                f"sample(by=) cannot be {bad[0]!r}, which a retraction does not share with its row: name other columns"
-            )
+    if by is None and weight is not None:
+        raise InvalidArgument(
+            "sample() over rows that can be retracted needs by=: name columns that a row shares with its retraction, "
+            "such as its id"
+        )
+    other = {field.name for field in schema if field.type == PANE}
+    if weight is not None:
+        other |= {weight, *filter(None, arrival)}
+    names = [name for name in schema.names if name not in other] if by is None else key_names(by)
+    if bad := [name for name in names if name in other]:
+        raise InvalidArgument(
+            f"sample(by=) cannot be {bad[0]!r}, which a retraction does not share with its row: name other columns"
+        )
     if not names:
         raise InvalidArgument("sample() needs a column by which it knows rows: name one or several in by=")
     return Sample(float(fraction), tuple(names), seed)
 
 
 def _of_one_unit(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times in microseconds, which Spark makes of all units; other columns as they are."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("us", kind.tz), safe=False)
-    return column.cast(pa.duration("us"), safe=False) if pa.types.is_duration(kind) else column
+    """A column in the type that Spark makes of its own; others are as they are."""
+    kind = _plain(column.type)
+    return column if kind == column.type else column.cast(kind, safe=False)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type with times in microseconds and decimals of 128 bits, also within others.
+
+    >>> _plain(pa.struct([("t", pa.list_(pa.timestamp("s", "UTC")))]))
+    StructType(struct<t: list<item: timestamp[us, tz=UTC]>>)
+    """
+    if pt.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pt.is_duration(kind):
+        return pa.duration("us")
+    if pt.is_time(kind):
+        return pa.time64("us")
+    if pt.is_decimal(kind) and kind.precision <= _MOST_DIGITS:
+        return pa.decimal128(kind.precision, kind.scale)
+    if pt.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _plain(kind.value_type), kind.ordered)
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind.fields])
+    if pt.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    if pt.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
+    if pt.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)), kind.list_size)
+    return kind
 
 
 __all__ = ["Sample", "sample"]

@@ -117,8 +117,8 @@ def changes(r: random.Random) -> tuple[pa.Table, Counter[tuple[int, str | None, 
 
 
 @pytest.mark.parametrize("seed", seeds(20))
-@pytest.mark.parametrize("key", [None, ["x", "user"]])
-def test_rule_69_a_retraction_shares_the_fate_of_its_row(key: list[str] | None, seed: int) -> None:
+@pytest.mark.parametrize("key", ["x", ["x", "user"], ["ts", "user", "x"]])
+def test_rule_69_a_retraction_shares_the_fate_of_its_row(key: str | list[str], seed: int) -> None:
     """The sample of a changelog, netted, is that of the rows that are left, in bundles cut anywhere."""
     r = random.Random(seed)
     table, left = changes(r)
@@ -143,7 +143,7 @@ def test_rule_69_a_retraction_shares_the_fate_of_its_row(key: list[str] | None, 
 def test_rule_69_panes_and_their_retractions_share_their_fate() -> None:
     shown = uc.flow(ROWS.schema).window("1 ms", "every 1 row", "retracting").combine(by="user", x=uc.Sum("x"))
     script = [uc.Elements(ROWS.slice(start, 500)) for start in range(0, 4_000, 500)] + [uc.Watermark(None)]
-    for key in (None, "user", ["user", "window"]):
+    for key in ("user", ["user", "window"], ["user", "window", "x"]):
         early = shown.sample(0.3, by=key)
         result = early.run(script)
         final = early.run([uc.Elements(ROWS.slice(0, 4_000)), uc.Watermark(None)])
@@ -203,12 +203,14 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "weights alone": (
         lambda: WEIGHED.select("w").sample(0.1),
         InvalidArgument,
-        "sample() needs a column by which it knows rows",
+        "sample() over rows that can be retracted needs by=: name columns that a row shares with its retraction",
     ),
     "times of arrival": (
-        lambda: uc.flow(CHANGES.append(pa.field("seen", TIME)), diff="w", processing_time="seen").sample(0.1),
+        lambda: uc.flow(CHANGES.append(pa.field("seen", TIME)), diff="w", processing_time="seen").sample(
+            0.1, by="seen"
+        ),
         InvalidArgument,
-        "sample() would not know a row by its retraction, which has another processing time in 'seen': give by=, or",
+        "sample(by=) cannot be 'seen', which a retraction does not share with its row",
     ),
     "type": (
         lambda: uc.flow(CHANGES.append(pa.field("m", pa.map_(pa.string(), pa.int8())))).sample(0.1),
@@ -229,7 +231,7 @@ def test_wrong_use_is_refused(name: str) -> None:
 def test_a_processing_time_is_no_value_of_a_row_that_can_be_retracted() -> None:
     schema = CHANGES.append(pa.field("seen", TIME))
     flow = uc.flow(schema, diff="w", processing_time="seen")
-    assert flow.drop("seen").sample(0.1).schema == CHANGES
+    assert flow.drop("seen").sample(0.1, by="x").schema == CHANGES
     assert flow.sample(0.1, by="user").schema == schema
     assert uc.flow(schema, processing_time="seen").sample(0.1).schema == schema
 
@@ -249,3 +251,23 @@ def test_spark_has_the_rows_of_this_process(key: str | None, spark: SparkSession
     here = Counter(row["total"] for row in sums(uc.flow(rows)).collect())
     assert Counter(sums(there).df.toArrow()["total"].to_pylist()) == here
     assert f"sample 1: fraction=0.3, by={(key,) if key else ('ts', 'user', 'x')}, seed=0" in sums(there).explain()
+
+
+SECONDS = pa.array([1, 2, 3, 4, 5, 6, 7, 8, 9], pa.timestamp("s", "UTC"))
+TWICE: dict[str, tuple[pa.Array, pa.DataType]] = {
+    "in a struct": (pa.StructArray.from_arrays([SECONDS], ["t"]), pa.struct([("t", pa.timestamp("us", "UTC"))])),
+    "in lists": (pa.array([[n] for n in range(9)], pa.list_(pa.timestamp("s"))), pa.list_(pa.timestamp("us"))),
+    "times of day": (pa.array(range(9), pa.time32("s")), pa.time64("us")),
+    "wide decimals": (pa.array(range(9)).cast(pa.decimal256(30, 3)), pa.decimal128(30, 3)),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_rule_69_the_unit_and_the_width_do_not_matter_within_others(name: str) -> None:
+    values, other = TWICE[name]
+    samples = [
+        uc.flow(pa.table({"ts": SECONDS, "n": range(9), "x": column})).sample(0.5, by="x").to_arrow()["n"].to_pylist()
+        for column in (values, values.cast(other))
+    ]
+    assert samples[0] == samples[1]
+    assert 0 < len(samples[0]) < 9
