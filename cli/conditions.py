@@ -74,6 +74,17 @@ def _condition(text: str, columns: pa.Schema) -> Expr:
         ) from None
 
 
+def _narrowed(value: float, kind: pa.DataType) -> float:
+    """The number that a column of this type has in the place of `value`."""
+    return float(pa.scalar(value, pa.float64()).cast(kind, safe=False).as_py())
+
+
+def _finite(value: Decimal) -> Decimal:
+    if not value.is_finite() or value.adjusted() >= 76:
+        raise ValueError(value)
+    return value
+
+
 def _without_value(column: Expr, sign: str, text: str, kind: pa.DataType) -> Expr:
     """The condition of null, and of the empty text."""
     if sign not in ("=", "==", "!="):
@@ -105,9 +116,9 @@ def _value(text: str, kind: pa.DataType) -> Any:
     if pt.is_integer(kind):
         return int(word)
     if pt.is_floating(kind):
-        return float(word)
+        return _narrowed(float(word), kind)
     if pt.is_decimal(kind):
-        return Decimal(word)
+        return _finite(Decimal(word))
     if pt.is_boolean(kind):
         return {"true": True, "false": False}[word.casefold()]
     if pt.is_timestamp(kind):

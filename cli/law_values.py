@@ -67,7 +67,10 @@ def _array(values: list[Any], text: str) -> pa.Array:
 
 def _of_commas(text: str) -> pa.Array:
     """The values of a line of CSV, in the type that a column of CSV with these values has."""
-    values = next(csv.reader([text], skipinitialspace=True), [])
+    try:
+        values = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise InvalidArgument(f"--values {text!r} is no line of CSV: {error}") from None
     if not values:
         return pa.array([], pa.null())
     lines = io.StringIO()

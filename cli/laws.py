@@ -44,6 +44,8 @@ def add_laws(parser: Parser) -> None:
 
 
 def _laws(arguments: argparse.Namespace) -> int:
+    if not arguments.examples:
+        raise InvalidArgument("--examples must be at least 1: laws are checked by examples")
     values = law_values(arguments)
     combiner = _named(arguments.combiner)
     problem = None

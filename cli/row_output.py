@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from pyarrow.feather import write_feather
 
 from ..errors import InvalidArgument
 from ..files.formats import format_of
-from ..files.paths import absolute, locate, parts_of
+from ..files.paths import absolute, locate, parts_of, require_no_secret
 from ..panes.showing import shown_rows
 from ..tables.renames import replaced
 from .failures import Failed
@@ -51,6 +52,7 @@ def check_output(arguments: argparse.Namespace) -> None:
         if arguments.overwrite:
             raise InvalidArgument("--overwrite is for the file that --output names: give --output FILE")
         return
+    require_no_secret([path])
     if _form(path) is None:
         raise InvalidArgument(f"--output writes a file that ends with {_ENDINGS}, and {path!r} does not")
     system, inside = locate(absolute(path))
@@ -106,7 +108,10 @@ def write_file(rows: pa.Table, path: str) -> None:
             with system.open_output_stream(inside) as out:
                 out.write(data)
         else:
-            with replaced(Path(inside), "uncombine") as file:
+            target = Path(inside).resolve()  # a link goes on to name it
+            with replaced(target, "uncombine") as file:
+                if target.exists():
+                    os.fchmod(file.fileno(), target.stat().st_mode)
                 file.write(data)
     except OSError as error:
         raise Failed(f"{path!r} cannot be written: {error.strerror or error}") from None

@@ -24,6 +24,8 @@ FORMATS = ("html", "pdf", "png", "svg")
 
 def check_path(path: str | PathLike[str], what: str = "a picture") -> str:
     """The format of a picture by the end of its path."""
+    if "://" in str(path):
+        raise InvalidArgument(f"{what} is written into a file of this machine, not into an address with ://")
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in FORMATS:
         raise InvalidArgument(f"{what} is written as .{', .'.join(FORMATS)}, but was given {str(path)!r}: name it so")

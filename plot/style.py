@@ -89,7 +89,8 @@ def grid(figure: Figure, rows: int = 1, columns: int = 1, legend: float = 2.0, t
 def margins(low: datetime, high: datetime, share: float = 0.04) -> tuple[datetime, datetime]:
     """The bounds with a little room around them."""
     room = (high - low) * share or timedelta(minutes=1)
-    return low - room, high + room
+    first, last = (end.replace(tzinfo=low.tzinfo) for end in (datetime.min, datetime.max))
+    return low - min(room, low - first), high + min(room, last - high)
 
 
 def time_axis(axis: Any, low: datetime, high: datetime, name: str) -> None:

@@ -119,3 +119,9 @@ def test_parts_of_a_file_without_such_rows_are_not_read(tmp_path: Path, capsys: 
     for condition, code in (("n<30", 0), (before, 0), ("col('n') < 3", 0), ("n>=30", 2), ("col('n') + 0 < 3", 2)):
         assert main([*command, "--where", condition]) == code, condition
         assert ('"total": 3' in capsys.readouterr().out) == (code == 0)
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "1e400", "sNaN"])
+def test_a_decimal_that_is_none_is_told(word: str) -> None:
+    with pytest.raises(uc.errors.InvalidArgument, match="which is none"):
+        condition_of([f"d={word}"], pa.schema({"d": pa.decimal128(10, 2)}))

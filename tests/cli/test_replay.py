@@ -139,3 +139,11 @@ def test_the_panes_are_those_of_the_flow(events: str, capsys: pytest.CaptureFixt
     rows = [uc.Elements([row]) for row in EVENTS.to_pylist()]
     panes = windows.combine(total=uc.Sum("score")).run([*rows, uc.Watermark(None)])
     assert [(row["total"], row["diff"]) for row in shown] == [(row["total"], row["diff"]) for row in panes]
+
+
+def test_a_secret_in_an_address_is_refused_and_not_shown(
+    events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, path in (("--output", "s3://key:SEKRET@bucket/x.csv"), ("--plot", "s3://key:SEKRET@bucket/x.html")):
+        assert main(["replay", events, *REPLAY, option, path]) == 2
+        assert "SEKRET" not in "".join(capsys.readouterr())

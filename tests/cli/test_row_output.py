@@ -157,3 +157,14 @@ def test_a_file_of_an_object_store_is_written_whole(monkeypatch: pytest.MonkeyPa
     with pytest.raises(uc.errors.InvalidArgument, match="is there already"):
         check_output(arguments("s3://bucket/rows.parquet"))
     check_output(arguments("s3://bucket/none/rows.parquet"))
+
+
+def test_a_file_that_a_link_names_is_written_with_its_permissions(tmp_path: Path) -> None:
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    write_file(pa.table({"n": [1]}), str(link))
+    assert link.is_symlink()
+    assert target.read_text().split() == ["n", "1"]
+    assert target.stat().st_mode & 0o777 == 0o640
