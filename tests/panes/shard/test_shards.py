@@ -118,6 +118,7 @@ def test_a_trigger_that_sets_a_passed_deadline_for_ever_is_told() -> None:
             ctx.set_timer("a", ctx.window[1], "event")
 
     flow = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC")}), watermark=uc.ProcessingTime())
-    panes = flow.window("10 seconds", uc.Repeatedly(Again())).combine(n=uc.Count())
+    windows = flow.window("10 seconds", uc.Repeatedly(Again()), allowed_lateness="2 hours")
+    panes = windows.combine(n=uc.Count())
     with pytest.raises(uc.UncombineError, match="sets a timer of event time again and again that has passed already"):
         panes.run([uc.Elements([{"ts": 0}], at=15_000_000), uc.Clock(3_600_000_000)])
