@@ -25,7 +25,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
         "combiners/from_scalar",
         "testing",
     ),
-    "Read files": ("files", "sparkops/planners", "sparkops/scans"),
+    "Read files": ("files", "urls", "sparkops/planners", "sparkops/scans"),
     "Changelogs": ("changelogs",),
     "Run on Spark": ("sparkops",),
     "Accumulators on Spark": ("sparkops/stored",),
