@@ -30,7 +30,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Run on Spark": ("sparkops",),
     "Accumulators on Spark": ("sparkops/stored",),
     "Restart a query": ("panes/state", "panes/shard", "flows/fingerprint"),
-    "Keep a table": ("tables", "sparkops/tables", "urls"),
+    "Keep a table": ("tables", "sparkops/tables"),
     "Draw": ("plot",),
     "The command": ("cli",),
 }

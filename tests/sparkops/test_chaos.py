@@ -15,9 +15,8 @@ from seeds import seeds
 
 from uncombine.panes.grouping import step
 from uncombine.panes.state import cache as chunkcache
+from uncombine.panes.state import chunk_log, store
 from uncombine.panes.state import host_files as filecache
-from uncombine.panes.state import log as chunklog
-from uncombine.panes.state import store
 from uncombine.sparkops.routes import shard_processor as processor
 from uncombine.sparkops.routes import shard_rows
 
@@ -49,7 +48,7 @@ def agree(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int
     """Check that a pipeline gives the same panes when disturbed; the number of panes and of tasks that crashed."""
     r = random.Random(seed)
     monkeypatch.setattr(processor, "_CACHE", processor._CACHE)
-    monkeypatch.setattr(chunklog, "uuid4", lambda: UUID(int=r.getrandbits(128)))
+    monkeypatch.setattr(chunk_log, "uuid4", lambda: UUID(int=r.getrandbits(128)))
     monkeypatch.setattr(filecache, "LARGE", r.choice([2_000, 1 << 30]))
     small = r.choice([True, False])
     bounded(monkeypatch, *((3_000, 3_000) if small else (1 << 28, 1 << 29)))
@@ -121,8 +120,8 @@ def test_a_hundred_pipelines(first: int, tmp_path: Path, monkeypatch: pytest.Mon
 
 def chunks_by_number(patch: pytest.MonkeyPatch) -> None:
     """A file of a thrown-away attempt has the name of another attempt's."""
-    entry = chunklog.Entry
-    patch.setattr(chunklog, "Entry", lambda id, name, *rest: entry(id, str(id), *rest))
+    entry = chunk_log.Entry
+    patch.setattr(chunk_log, "Entry", lambda id, name, *rest: entry(id, str(id), *rest))
 
 
 def any_stamp(patch: pytest.MonkeyPatch) -> None:

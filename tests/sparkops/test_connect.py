@@ -34,6 +34,7 @@ def plain(table: pa.Table) -> list[str]:
 
 
 @pytest.mark.spark
+@pytest.mark.full
 def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     table = rows()
     pq.write_table(table, tmp_path / "rows.parquet")

@@ -96,6 +96,7 @@ def test_parts_that_an_earlier_version_did_not_note_are_unknown() -> None:
     assert unknown_parts(now) == []
 
 
+@pytest.mark.full
 def test_the_size_is_bounded_and_the_last_step_counts() -> None:
     def long(last: int) -> uc.Flow:
         flow = source()
