@@ -35,7 +35,7 @@ BUILDS: dict[str, Any] = {
     "distinct": lambda flow: flow.distinct("id", within="1 minute"),
     "counted": lambda flow: flow.distinct("id", within="1 minute").window(uc.Fixed("1 minute")).combine(n=uc.Count()),
     "in_order": lambda flow: flow.in_order(by="k"),
-    "sampled": lambda flow: flow.sample(0.5, by="id").in_order(by="k").sample(0.5, by="id", seed=1),
+    "sampled": lambda flow: flow.sample(0.5).in_order(by="k").sample(0.5, by="id", seed=1),
     "scored": lambda flow: flow.map(scored, remember=True).select("k", "score", "event_time", "diff"),
     "totals": lambda flow: flow.process(by="k", function=Totals),
 }
