@@ -101,6 +101,10 @@ class TableUnreachable(UncombineError, ConnectionError):
     """The database or the file of a live table cannot be reached now; another attempt may succeed."""
 
 
+class StoreUnreachable(UncombineError, ConnectionError):
+    """The object store of input files does not answer, or does not let this process in; no file is at fault."""
+
+
 class UnreadableFile(UncombineError, OSError):
     """An input file cannot be read, or differs from the other files; `path` is its name."""
 

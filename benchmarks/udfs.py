@@ -25,6 +25,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not fi
 
 ROWS = 6_000_000
 GROUPS = {100: "100 groups", 10_000: "10 k groups", 100_000: "100 k groups"}
+RUNS = {100: 3, 10_000: 3, 100_000: 1}
+"""A run of many groups takes long, and the two differ by factors."""
 GOAL = 0.9
 EXACT = 1.3
 CALLS = 2_000
@@ -67,13 +69,20 @@ def rows() -> Iterator[Row]:
             pandas = F.pandas_udf(_of_pandas(lambda x: 1.0), "double")
             arrow = F.arrow_udf(_of_arrow(), "double")
             constant = partial(query, df, arrow, "x"), partial(query, df, pandas, "x")
-            yield wall(f"a constant, {what}, {place}", *constant, "a constant in pandas", None, runs=3)
+            yield wall(f"a constant, {what}, {place}", *constant, "a constant in pandas", None, RUNS[groups])
             for name, same in PEERS.items():
                 ours = uc.Accumulator(same.combiner, schema=df).udf
                 theirs = F.pandas_udf(_of_pandas(same.body), same.kind)
                 both = partial(query, df, ours, same.column), partial(query, df, theirs, same.column)
                 # The JVM has compiled the plan in the rows before.
-                yield wall(f"{name}, {what}, {place}", *both, "a pandas UDF", same.goal, runs=3, before=1)
+                yield wall(
+                    f"{name}, {what}, {place}",
+                    *both,
+                    "a pandas UDF",
+                    same.goal,
+                    RUNS[groups],
+                    before=min(1, RUNS[groups] - 1),
+                )
 
 
 def calls() -> Iterator[Row]:

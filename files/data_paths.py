@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
-from ..errors import UnreadableFile
-from .paths import absolute, locate, parts_of, paths_of
+from ..errors import InvalidArgument, UnreadableFile
+from .paths import NO_ACCESS, absolute, locate, parts_of, paths_of, require_no_secret, unreachable, without_parameters
 
 _WILD = re.compile(r"[*?\[\]{}\\]")
 """Characters that Spark takes for wildcards, or for a part of them."""
@@ -31,22 +31,37 @@ class DataPath:
     """
 
     text: str
-    """The path as the user wrote it."""
+    """The path as the user wrote it, without parameters."""
     fixed: str
     """The absolute path, without its pattern."""
     pattern: tuple[str, ...] = ()
     """The names with wildcards, and those below them."""
+    parameters: str = ""
+    """The parameters of the file system, such as its region."""
 
     @classmethod
     def of(cls, text: str) -> DataPath:
         """The path, of which each name with wildcards is looked up."""
+        require_no_secret([text])
+        text, parameters = without_parameters(text)
         path = absolute(text)
         address, inside = parts_of(path)
+        access = {address: parameters}
         parts = inside.split("/")
         for place, part in enumerate(parts):
-            if _WILD.search(part) and not _exists(address + "/".join(parts[: place + 1])):
-                return cls(text=text, fixed=address + "/".join(parts[:place]), pattern=tuple(parts[place:]))
-        return cls(text, path)
+            if _WILD.search(part) and not _exists(address + "/".join(parts[: place + 1]), access):
+                return cls(text, address + "/".join(parts[:place]), tuple(parts[place:]), parameters)
+        return cls(text, path, (), parameters)
+
+    @property
+    def address(self) -> str:
+        """The address of the file system; "" for the local one."""
+        return parts_of(self.fixed)[0]
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        """The parameters of the file system by its address."""
+        return {self.address: self.parameters} if self.parameters else NO_ACCESS
 
     @property
     def words(self) -> str:
@@ -80,7 +95,40 @@ class DataPath:
 
 def missing(paths: Sequence[DataPath]) -> list[DataPath]:
     """The paths that are no patterns, and of which nothing has the name."""
-    return [path for path in paths if not path.pattern and not _exists(path.fixed)]
+    return [path for path in paths if not path.pattern and not _exists(path.fixed, path.access)]
+
+
+def access_of(paths: Sequence[DataPath]) -> Mapping[str, str]:
+    """The parameters of file systems by their addresses; raise if a file system has two kinds of them.
+
+    >>> access_of(data_paths(["/in", "s3://bucket/in?region=eu-west-1"]))
+    {'s3://bucket': 'region=eu-west-1'}
+    """
+    every: dict[str, str] = {}
+    for path in paths:
+        if path.address and every.setdefault(path.address, path.parameters) != path.parameters:
+            raise InvalidArgument(
+                f"the paths in {path.address} have different parameters, {every[path.address]!r} and "
+                f"{path.parameters!r}: write the same after each of them"
+            )
+    return {address: parameters for address, parameters in every.items() if parameters}
+
+
+def require_reachable(paths: Sequence[DataPath]) -> None:
+    """Raise for an object store of some paths that does not answer, or has no such bucket."""
+    access = access_of(paths)
+    for path in {path.address: path for path in paths if path.address}.values():
+        system, inside = locate(path.fixed, access)
+        root = inside.removesuffix(parts_of(path.fixed)[1]) or "/"
+        try:
+            # Who may read some objects alone may not ask for the bucket.
+            if any(system.get_file_info(place).type != pafs.FileType.NotFound for place in (inside, root)):
+                continue
+        except OSError as error:
+            raise unreachable(path.fixed, error) from None
+        raise UnreadableFile(
+            f"there is no bucket or container {path.address}: check its name, its region and its endpoint", path.text
+        )
 
 
 def escaped_name(path: str) -> str:
@@ -104,7 +152,7 @@ def root_of(paths: Sequence[DataPath]) -> str:
 
     It is the folder that all paths share. A file counts as its folder, a pattern as the part before it.
     """
-    roots = [path.fixed if path.pattern or _is_folder(path.fixed) else path.fixed.rpartition("/")[0] for path in paths]
+    roots = [path.fixed if path.pattern or _is_folder(path) else path.fixed.rpartition("/")[0] for path in paths]
     first = roots[0].split("/")
     alike = 0
     while all(len(r.split("/")) > alike and r.split("/")[alike] == first[alike : alike + 1][0] for r in roots):
@@ -114,12 +162,14 @@ def root_of(paths: Sequence[DataPath]) -> str:
     return "/".join(first[:alike])
 
 
-def _exists(path: str) -> bool:
-    """True for a path that is there, be it a link to nothing; False also where the driver cannot look."""
+def _exists(path: str, access: Mapping[str, str]) -> bool:
+    """True for a path that is there, be it a link to nothing; False also where the driver cannot look on its disk."""
+    system, inside = locate(path, access)
     try:
-        system, inside = locate(path)
         return bool(system.get_file_info(inside).type != pafs.FileType.NotFound) or _is_link(path)
-    except (OSError, UnreadableFile):
+    except OSError as error:
+        if parts_of(path)[0]:
+            raise unreachable(path, error) from None
         return False
 
 
@@ -128,12 +178,14 @@ def _is_link(path: str) -> bool:
     return not address and os.path.islink(inside)
 
 
-def _is_folder(path: str) -> bool:
-    system, inside = locate(path)
+def _is_folder(path: DataPath) -> bool:
+    system, inside = locate(path.fixed, path.access)
     try:
         return bool(system.get_file_info(inside).type == pafs.FileType.Directory)
     except OSError as error:
-        raise UnreadableFile(f"{path} cannot be listed: {error}", path) from None
+        if path.address:
+            raise unreachable(path.fixed, error) from None
+        raise UnreadableFile(f"{path.fixed} cannot be listed: {error}", path.fixed) from None
 
 
-__all__ = ["DataPath", "data_paths", "escaped_name", "missing", "root_of"]
+__all__ = ["DataPath", "access_of", "data_paths", "escaped_name", "missing", "require_reachable", "root_of"]

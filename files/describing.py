@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, UnreadableFile
 from .conform import standard_schema
-from .data_paths import DataPath, data_paths, missing, root_of
+from .data_paths import DataPath, access_of, data_paths, missing, require_reachable, root_of
 from .file_format import FAULTS, SKIP, FileFormat, unreadable
 from .formats import format_name, format_of, open_source, require_format_options
 from .links import require_inside
@@ -81,6 +81,7 @@ def describe(
     """
     places = data_paths(paths)
     texts = ", ".join(place.text for place in places)
+    require_reachable(places)
     chosen = None if format is None else format_name(format)
     root = absolute(base) if base is not None else root_of(places)
     rest: dict[str, Any] = {
@@ -151,10 +152,11 @@ def _first_schema(
     bad: BadRows,
 ) -> pa.Schema:
     """The schema of the first file that can be read."""
+    access = access_of(places)
     for path in files:
         try:
             require_inside(path, places)
-            system, inside = locate(path)
+            system, inside = locate(path, access)
             schema = standard_schema(open_source(format, system, inside, options, None, bad).schema)
             if format == "csv" and "delimiter" not in options:
                 _require_commas(path, schema)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,9 @@ import pyarrow.types as pt
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
 from .conform import standard_schema
-from .data_paths import DataPath
+from .data_paths import DataPath, access_of
 from .formats import BY_LINE, format_name, require_format_options
-from .paths import parts_of
+from .paths import is_of_store, parts_of, unreachable
 from .unreadable_rows import BadRow, shortened
 
 FAULTS = (Exception,)
@@ -103,6 +104,11 @@ class FileFormat:
         """The schema of the tables that are read."""
         return self.schema if self.columns is None else pa.schema([self.schema.field(name) for name in self.columns])
 
+    @cached_property
+    def access(self) -> Mapping[str, str]:
+        """The parameters of the file systems of its paths, by their addresses."""
+        return access_of(self.paths)
+
     @property
     def leaves_rows_out(self) -> bool:
         """True if rows that cannot be read are left out. Only formats of text have such rows."""
@@ -124,6 +130,8 @@ def unreadable(path: str, error: Exception) -> UnreadableFile:
         return error
     if isinstance(error, UncombineError | pa.ArrowCancelled) or lacks_memory(error):
         raise error
+    if is_of_store(path, error):
+        raise unreachable(path, error) from None
     remedy = f"write it again, {LEAVE_OUT if isinstance(error, BadRow) else ''}{SKIP}"
     if isinstance(error, FileNotFoundError) and os.path.islink(parts_of(path)[1]):
         return UnreadableFile(f"{path} is a link to a file that does not exist: restore it, {SKIP}", path)

@@ -20,6 +20,7 @@ from .data_paths import DataPath, data_paths
 from .describing import describe
 from .file_format import FileFormat
 from .formats import BY_LINE, check_option_names
+from .paths import require_no_secret
 
 Path: TypeAlias = str | PathLike[str]
 
@@ -69,8 +70,11 @@ class Files:
     Parameters
     ----------
     path
-        A folder, a file, a pattern, or several of them. A path that exists is itself, and no pattern. Folders named
-        `key=value` below it are columns. A link below it that leads out of it is not followed.
+        A folder, a file, a pattern, or several of them, on disk or in an object store (`s3://bucket/in`, `gs://`,
+        `abfs://`). A path that exists is itself, and no pattern. Folders named `key=value` below it are columns. A
+        link below it that leads out of it is not followed. Object stores are read by Arrow, on Spark too, which needs
+        no jar for them. Credentials come from the environment or a profile, and a path never has them. A path may end
+        with parameters of Arrow: `s3://bucket/in?region=eu-west-1&endpoint_override=http://host:9000`.
     format
         "parquet", "arrow" (also Feather), "csv" or "json" (a row a line). If not given, the names of the files decide.
     schema
@@ -79,7 +83,8 @@ class Files:
         A condition for rows. Parts of files that cannot have such rows are not read.
     on_bad_file
         The treatment of a file that cannot be read: "error", or "skip", which leaves out the part of it that one task
-        or thread reads, with a warning. Only the columns that a flow needs are read where rows are combined.
+        or thread reads, with a warning. Only the columns that a flow needs are read where rows are combined. An object
+        store that does not answer, or refuses the credentials, is an error with both.
     on_bad_row
         The treatment of a row of a CSV or JSON file that cannot be read: "error", which makes the file one that cannot
         be read, or "leave_out", which reads the other rows, and shows this one in `left_out` with its file, its line
@@ -91,8 +96,8 @@ class Files:
     order
         In a stream: the order of the files that are there, "time" (by the least event time in each), "name" (by their
         paths) or "modified" (by their last changes). With "time" the watermark waits for the files that are there and
-        not read, so that none of their rows is late. Without it Spark lists the files and notes which are read, in an
-        order that is nearly that of their last changes.
+        not read, so that none of their rows is late. Without it files of object stores come by "modified"; Spark lists
+        others and notes which are read, in an order that is nearly that of their last changes.
     start
         In a stream with `order`: the files that are read already, by their paths or by their names below `path`. They
         are left out, whether they are there or not.
@@ -135,6 +140,7 @@ class Files:
         self.on_bad_file, self.on_bad_row, self.on_missing_column = on_bad_file, on_bad_row, on_missing_column
         self.max_files_per_batch, self.options = max_files_per_batch, dict(format_options)
         self.order, self.start = order, _checked_start(start, order)
+        require_no_secret([*self.path, *self.start])
         _check_most(max_files_per_batch)
 
     @property

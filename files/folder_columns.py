@@ -13,12 +13,12 @@ from functools import partial
 
 import pyarrow as pa
 
-from ..errors import UnreadableFile
+from ..errors import StoreUnreachable, UnreadableFile
 from .conform import conform
 from .file_format import FAULTS, FileFormat
 from .formats import Source, open_source
 from .partitions import folder_scalar, folder_values
-from .paths import locate
+from .paths import is_of_store, locate
 from .text_files import HEAD, CsvSource, JsonSource
 from .unreadable_rows import ERRORS, BadRows, shortened
 
@@ -65,14 +65,14 @@ def warn_of_differences(fmt: FileFormat, paths: Sequence[str], columns: Sequence
 def _told_or_unreadable(fmt: FileFormat, path: str, told: set[str]) -> None:
     try:
         warn_of_difference(fmt, path, told)
-    except UnreadableFile:  # the task that reads it says so
+    except (UnreadableFile, StoreUnreachable):  # the task that reads it says so
         return
 
 
 def _other_value(fmt: FileFormat, path: str, name: str, folder: pa.Scalar) -> str | None:
     """A value of a column of a file that is not that of its folder; None if there is none, or it cannot be read."""
     try:
-        system, inside = locate(path)
+        system, inside = locate(path, fmt.access)
         bad = BadRows(leave_out=lambda rows: None) if fmt.leaves_rows_out else ERRORS
         source = open_source(fmt.format, system, inside, fmt.options, None, bad)
         if source.schema.names.count(name) != 1:
@@ -86,6 +86,8 @@ def _other_value(fmt: FileFormat, path: str, name: str, folder: pa.Scalar) -> st
                 if not _same(value, folder):
                     return _text(value.as_py())
     except FAULTS as error:
+        if is_of_store(path, error):
+            return None
         return f"values of another type ({shortened(str(error).partition(chr(10))[0])})"
     return None
 

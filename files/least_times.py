@@ -46,7 +46,7 @@ def _candidates(form: FileFormat, column: str, path: str) -> Iterator[pa.Array]:
         return
     require_inside(path, form.paths)
     if form.format == "parquet":
-        least = ParquetSource(*locate(path)).least(column)
+        least = ParquetSource(*locate(path, form.access)).least(column)
         # A time that no row may have hides the least time of its row group.
         if least is not None and time_column(least)[1].all():
             yield least

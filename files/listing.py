@@ -15,7 +15,7 @@ import pyarrow.fs as pafs
 from ..errors import UnreadableFile
 from .data_paths import DataPath, data_paths
 from .links import fault_of_link
-from .paths import hidden, locate, parts_of
+from .paths import hidden, locate, parts_of, unreachable
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,10 @@ def list_files(paths: Sequence[str | DataPath]) -> list[str]:
     return sorted(_listed(paths))
 
 
-def list_data_files(paths: Sequence[str | DataPath]) -> list[DataFile]:
+def list_data_files(paths: Sequence[str | DataPath], lost: bool = False) -> list[DataFile]:
     r"""The files of paths that are there, in order, with their sizes and their last changes.
+
+    With `lost` also paths that are no patterns, and of which nothing has the name.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -45,8 +47,8 @@ def list_data_files(paths: Sequence[str | DataPath]) -> list[DataFile]:
     [3]
     """
     listed = sorted(_listed(paths).items())
-    files = (_local_file(path) if info is None else _remote_file(path, info) for path, info in listed)
-    return [file for file in files if file is not None]
+    files = ((path, _local_file(path) if info is None else _remote_file(path, info)) for path, info in listed)
+    return [file or DataFile(path) for path, file in files if lost or file is not None]
 
 
 def _listed(paths: Sequence[str | DataPath]) -> dict[str, pafs.FileInfo | None]:
@@ -79,8 +81,8 @@ def lost_links(files: Sequence[str]) -> list[str]:
 
 
 def _files(path: DataPath) -> Iterator[tuple[str, pafs.FileInfo | None]]:
-    address, _ = parts_of(path.fixed)
-    system, inside = locate(path.fixed)
+    address = path.address
+    system, inside = locate(path.fixed, path.access)
     try:
         info = system.get_file_info(inside)
         if info.type == pafs.FileType.Directory:
@@ -95,6 +97,8 @@ def _files(path: DataPath) -> Iterator[tuple[str, pafs.FileInfo | None]]:
             if _fits(name.split("/"), path.pattern):
                 yield prefix + name, own
     except OSError as error:
+        if address:
+            raise unreachable(path.fixed, error) from None
         raise UnreadableFile(f"{path.fixed} cannot be listed: {error}", path.fixed) from None
 
 

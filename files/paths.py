@@ -1,20 +1,45 @@
-"""Paths of data files: names as in Spark, and file systems of Arrow."""
+"""Paths of data files: names as in Spark, and file systems of Arrow with their faults.
+
+Guarded by tests/files/test_paths.py.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 
 import pyarrow.fs as pafs
 
-from ..errors import InvalidArgument, UnreadableFile
+from ..errors import InvalidArgument, StoreUnreachable
+from ..urls import has_password, secrets_of
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(/.*|$)", re.DOTALL)
 
 ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfs", "abfss": "abfss", "viewfs": "viewfs"}
 """Hadoop's names of file systems, and the names of Arrow for them."""
+
+_WITHOUT_BUCKET = ("s3://", "gs://", "abfs://", "abfss://")
+
+_PARAMETERS = (
+    "region", "scheme", "endpoint_override", "force_virtual_addressing", "tls_ca_file_path", "tls_verify_certificates",
+    "smart_defaults", "project_id", "retry_limit_seconds", "blob_storage_authority", "dfs_storage_authority",
+    "blob_storage_scheme", "dfs_storage_scheme", "enable_tls", "credential_kind", "tenant_id", "client_id",
+)  # fmt: skip
+_ACCESS = re.compile(rf"\?((?:{'|'.join(_PARAMETERS)})=.*)$", re.DOTALL)
+"""The parameters of a file system of Arrow, which end a path. Another question mark is a part of a pattern."""
+
+NO_ACCESS: Mapping[str, str] = MappingProxyType({})
+"""File systems without parameters of their own."""
+
+_OF_STORES = re.compile(
+    r"AWS Error (?!INVALID_OBJECT_STATE|OBJECT_NOT_IN_ACTIVE_TIER)|google::cloud::Status|Azure Error"
+)
+"""The words of Arrow for a store that does not answer or lets nobody in, whatever the file is."""
+
+REMEDY = "check the address, and the credentials and the region in the environment, which Spark's workers need too"
 
 
 def parts_of(path: str) -> tuple[str, str]:
@@ -35,18 +60,43 @@ def parts_of(path: str) -> tuple[str, str]:
     return f"{ARROW_SCHEMES.get(scheme, scheme)}://{authority}", rest
 
 
+def without_parameters(path: str) -> tuple[str, str]:
+    """A path of a user without the parameters of its file system, which end it, and these.
+
+    >>> without_parameters("s3://bucket/in/*.csv?region=eu-west-1&scheme=http")
+    ('s3://bucket/in/*.csv', 'region=eu-west-1&scheme=http')
+    >>> without_parameters("s3://bucket/in/?.csv")
+    ('s3://bucket/in/?.csv', '')
+    """
+    access = _ACCESS.search(path) if parts_of(path)[0] else None
+    return (path, "") if access is None else (path[: access.start()], access.group(1))
+
+
+def require_no_secret(paths: Iterable[str]) -> None:
+    """Raise for a path with a password, a key or a token, which messages, plans and checkpoints would show."""
+    for path in paths:
+        if parts_of(path)[0] and (has_password(path) or secrets_of(path)):
+            raise InvalidArgument(
+                f"a path such as {path.partition(':')[0]}://bucket/folder has no password, key or token in it: give "
+                "the credentials in the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or as AWS_PROFILE"
+            )
+
+
 def absolute(path: str) -> str:
     """The path without a trailing slash; a local path becomes absolute."""
     address, inside = parts_of(path)
     return address + inside.rstrip("/") if address else os.path.abspath(inside)
 
 
-def locate(path: str) -> tuple[pafs.FileSystem, str]:
-    """The Arrow file system of a path, and the path in the form of that file system."""
+def locate(path: str, access: Mapping[str, str] = NO_ACCESS) -> tuple[pafs.FileSystem, str]:
+    """The Arrow file system of a path, and the path in the form of that file system.
+
+    `access` has the parameters of some file systems by their addresses.
+    """
     address, inside = parts_of(path)
     if not address:
         return _local(), inside
-    system, root = _system(address)
+    system, root = _system(address, access.get(address, ""))
     return system, root + inside
 
 
@@ -56,12 +106,35 @@ def _local() -> pafs.FileSystem:
 
 
 @lru_cache(maxsize=64)
-def _system(address: str) -> tuple[pafs.FileSystem, str]:
+def _system(address: str, parameters: str) -> tuple[pafs.FileSystem, str]:
+    if address in _WITHOUT_BUCKET:
+        raise InvalidArgument(
+            f"{address} names no bucket (a path of pathlib has one slash in place of two): write it as a text, such as "
+            f"'{address}bucket/folder'"
+        )
     try:
-        system, root = pafs.FileSystem.from_uri(address + "/")
+        system, root = pafs.FileSystem.from_uri(f"{address}/?{parameters}" if parameters else f"{address}/")
     except (OSError, ValueError, NotImplementedError) as error:
-        raise UnreadableFile(f"{address} cannot be reached: {error}", address) from None
+        raise unreachable(address, error) from None
     return system, root.rstrip("/")
+
+
+def unreachable(path: str, error: Exception) -> StoreUnreachable:
+    """The error for a path whose file system does not answer, or lets nobody in."""
+    reason = str(error).partition("\n")[0].rstrip(". ")
+    return StoreUnreachable(f"{path} cannot be reached: {reason}: {REMEDY}")
+
+
+def is_of_store(path: str, error: Exception) -> bool:
+    """True for an error that a file system has with any of its files.
+
+    >>> is_of_store("s3://bucket/a.csv", OSError("AWS Error ACCESS_DENIED during HeadObject operation"))
+    True
+    >>> is_of_store("s3://bucket/a.csv", OSError("CSV parse error")), is_of_store("/a.csv", OSError("AWS Error"))
+    (False, False)
+    """
+    of_system = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    return bool(of_system and parts_of(path)[0] and _OF_STORES.search(str(error)))
 
 
 def hidden(relative: str) -> bool:

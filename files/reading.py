@@ -62,7 +62,7 @@ def splits(fmt: FileFormat, path: str, at_most_bytes: int = 128 << 20) -> list[S
         if folder_excluded(fmt.filter, folders_of(fmt, path)):
             return []
         require_inside(path, fmt.paths)
-        system, inside = locate(path)
+        system, inside = locate(path, fmt.access)
         size = system.get_file_info(inside).size
         if size is None or size <= at_most_bytes or fmt.format not in ("parquet", "arrow"):
             return whole
@@ -199,7 +199,7 @@ def _open(fmt: FileFormat, path: str, schema: pa.Schema, leave_out: LeaveOut) ->
         needed = frozenset({*fmt.needed, *(() if fmt.filter is None else fmt.filter.columns)})
     bad = BadRows(path, leave_out, needed) if fmt.leaves_rows_out else ERRORS
     try:
-        system, inside = locate(path)
+        system, inside = locate(path, fmt.access)
         source = open_source(fmt.format, system, inside, fmt.options, schema, bad)
         str(source.schema.names)  # raises if a name is not text
     except FAULTS as error:

@@ -15,8 +15,7 @@ import pyarrow as pa
 from ..changelogs.flows import UnreadSource
 from ..files.data_paths import DataPath
 from ..files.files import Files
-from ..files.listing import list_files
-from ..files.paths import locate
+from ..files.listing import list_data_files, list_files
 from ..files.reading import FileFormat, LeaveOut, Split, ignore, read, splits
 from ..flows.changelog_reading import Reading
 from ..flows.engine import Source
@@ -103,9 +102,9 @@ class LocalFiles(WithoutSpark):
         """The parts of files for each reader: several small files, or a part of a large one."""
         group: list[Split] = []
         size = 0
-        for path in sorted({*list_files(self.paths), *self.listed}):
-            system, inside = locate(path)
-            mine = system.get_file_info(inside).size or 0
+        sizes = {file.path: file.size for file in list_data_files(self.paths, lost=True)}
+        for path in sorted({*sizes, *self.listed}):
+            mine = sizes.get(path, 0)
             if group and size + mine > READER_BYTES:
                 yield group
                 group, size = [], 0

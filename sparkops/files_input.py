@@ -1,4 +1,6 @@
-"""Files as an input: Spark or a planner lists and tracks them, and the tasks that combine their rows read them.
+"""Files as an input: Spark, Arrow or a planner lists them, and the tasks that combine their rows read them.
+
+Arrow lists the files of object stores, for which Spark would need a jar. Spark lists those that it alone may see.
 
 Guarded by tests/sparkops/test_files.py.
 """
@@ -8,7 +10,9 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +26,7 @@ from ..files.file_format import SKIP
 from ..files.files import Files
 from ..files.folder_columns import warn_of_differences
 from ..files.links import require_inside
-from ..files.listing import list_files, lost_links
+from ..files.listing import DataFile, list_data_files, list_files, lost_links
 from ..files.paths import parts_of
 from ..files.reading import FileFormat, LeaveOut, Split, read, splits
 from ..panes.parcels import AT
@@ -52,6 +56,9 @@ _SPLITS = pa.schema([("path", pa.string()), ("first", pa.int64()), ("last", pa.i
 
 LARGE = 128 << 20
 """Files larger than this, in bytes, are read in parts by several tasks."""
+
+LOOKS = 16
+"""The large files that are looked into at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +154,11 @@ class FilesInput(Input):
         """The files that exist now, large ones in parts, as Spark lists its own files."""
         if self.listed_late:
             return self._whole(self._listed())
-        parts: list[Split] = []
-        for path, length, _ in self.list_files_now():
-            if length == 0 and self.format.as_spark:
-                continue
-            parts += splits(self.format, path, LARGE) if length > LARGE else [Split(path)]
+        files = [file for file in self.list_files_now() if file.size or not self.format.as_spark]
+        large = [file.path for file in files if file.size > LARGE]
+        with ThreadPoolExecutor(LOOKS) as pool:
+            cut = dict(zip(large, pool.map(partial(splits, self.format, at_most_bytes=LARGE), large), strict=True))
+        parts = [part for file in files for part in cut.get(file.path, [Split(file.path)])]
         if not self.format.as_spark:
             warn_of_differences(self.format, [part.path for part in parts], columns)
             # Spark does not list them; the tasks say what they are.
@@ -159,23 +166,24 @@ class FilesInput(Input):
         values = [[getattr(part, name) for part in parts] for name in _SPLITS.names]
         return self.spark.createDataFrame(pa.table(values, schema=_SPLITS))
 
-    def list_files_now(self) -> list[tuple[str, int, int]]:
-        """The files that exist now, their bytes, and the microsecond of the last change of each."""
-        listed = self._listed().select("path", "length", F.unix_micros("modificationTime").alias("changed"))
-        return sorted((row.path, row.length, row.changed) for row in listed.collect())
+    def list_files_now(self) -> list[DataFile]:
+        """The files that exist now, and those of object stores that the user named and that are gone."""
+        far = [] if self.format.as_spark else [path for path in self.paths if path.address]
+        files = list_data_files(far, lost=True) if far else []
+        if len(far) < len(self.paths):
+            listed = self._listed().select("path", "length", F.unix_micros("modificationTime").alias("changed"))
+            files += [DataFile(row.path, row.length, row.changed) for row in listed.collect()]
+        return sorted(files, key=lambda file: file.path)
 
     def listed_here(self) -> list[str]:
         """The local files that this process sees, among them the links to nothing, which Spark does not list."""
-        local = [path for path in self.format.paths if not parts_of(path.fixed)[0]]
+        local = [path for path in self.format.paths if not path.address]
         return list_files(local) if local else []
 
     def _listed(self) -> DataFrame:
-        return (
-            self.spark.read.format("binaryFile")
-            .schema(_LISTED)
-            .options(**_ALL)
-            .load([path.for_spark for path in self.paths])
-        )
+        """The files that Spark lists: those of a scan, and local ones."""
+        paths = [path.for_spark for path in self.paths if self.format.as_spark or not path.address]
+        return self.spark.read.format("binaryFile").schema(_LISTED).options(**_ALL).load(paths)
 
     def _whole(self, listed: DataFrame) -> DataFrame:
         """Files to be read as a whole. Spark takes an empty file for one without rows."""

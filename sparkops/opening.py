@@ -1,6 +1,7 @@
 """The opening of a flow on Spark, over a DataFrame, files, or rows that go to Spark.
 
-Files are listed and tracked by Spark. The tasks that combine their rows read them, so that they never enter the JVM.
+Files are listed and tracked by Spark, or by a planner if the user asks for an order or if they are in an object store.
+The tasks that combine their rows read them, so that they never enter the JVM.
 
 Guarded by tests/test_doors.py, tests/sparkops/test_flow.py and tests/sparkops/test_files.py.
 """
@@ -16,7 +17,7 @@ from ..changelogs.flows import UnreadSource
 from ..errors import InvalidArgument, TypeMismatch
 from ..files.file_format import FileFormat
 from ..files.files import Files, Order, is_path
-from ..files.paths import absolute
+from ..files.paths import absolute, without_parameters
 from ..flows.settings import Settings
 from ..flows.tuning import Tuning
 from ..local.opening import opened as opened_here
@@ -77,7 +78,10 @@ def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: 
     paths, most = files.paths, files.max_files_per_batch
     form = files.described(paths, streaming=streaming)
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
-    planner = None if files.order is None else _planner(files, files.order, form, settings, cores(spark))
+    order = files.order
+    if streaming and order is None and any(path.address for path in paths):  # which Spark reads with a jar alone
+        order = "modified"
+    planner = None if order is None else _planner(files, order, form, settings, cores(spark))
     input = FilesInput(
         spark=spark, paths=paths, format=form, streaming=streaming, options=tracking, planner=planner, files=files
     )
@@ -89,12 +93,16 @@ def _planner(files: Files, order: Order, form: FileFormat, settings: Settings, c
     most = files.max_files_per_batch
     if most is not None and not LIMITS:
         raise InvalidArgument(
-            "max_files_per_batch= with order= needs Spark 4.2: leave it out, and the first batch has all files that "
-            "are there"
+            "max_files_per_batch= needs Spark 4.2 with order=, and for an object store: leave it out, and the first "
+            "batch has all files that are there"
         )
     if order == "time":
         _check_times(form, settings)
-    start = [path for one in files.start for path in (absolute(one), *(place.below(one) for place in form.paths))]
+    start = [
+        path
+        for one in files.start
+        for path in (absolute(without_parameters(one)[0]), *(place.below(one) for place in form.paths))
+    ]
     return FilePlanner(form=form, order=order, time=settings.time, start=start, most=most, cores=cores)
 
 

@@ -10,11 +10,23 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
 
+from ..errors import InvalidArgument
 from ..files.data_paths import escaped_name
 from ..tables.target import NONE_YET
+from ..urls import shown_url
+from .spark_private import lacks_file_system
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def require_place(spark: SparkSession, checkpoint: str) -> None:
+    """Raise if Spark can write no checkpoint there, because it has no file system for it."""
+    if lacks_file_system(spark, checkpoint):
+        raise InvalidArgument(
+            f"Spark itself writes the checkpoint, and has no file system for {shown_url(checkpoint)}: name a folder on "
+            "a disk that its driver and workers share, or start the session with a jar of Hadoop for such addresses"
+        )
 
 
 def last_commit(spark: SparkSession, checkpoint: str) -> int:
@@ -49,4 +61,4 @@ def query_id(spark: SparkSession, checkpoint: str) -> str:
     return str(json.loads(spark.read.text(escaped_name(f"{checkpoint}/metadata")).collect()[0][0])["id"])
 
 
-__all__ = ["is_checkpoint", "last_commit", "last_plan", "query_id"]
+__all__ = ["is_checkpoint", "last_commit", "last_plan", "query_id", "require_place"]

@@ -81,6 +81,25 @@ def file_system(spark: SparkSession, folder: str) -> str | None:
     return name
 
 
+def lacks_file_system(spark: SparkSession, folder: str) -> bool:
+    """True if Hadoop has no class for the scheme of a folder in the JVM of a session; False where there is no JVM.
+
+    >>> import uncombine as uc
+    >>> lacks_file_system(uc.session(), "/tmp"), lacks_file_system(uc.session(), "nowhere://tmp")
+    (False, True)
+    """
+    jvm, session = (getattr(spark, name, None) for name in ("_jvm", "_jsparkSession"))
+    if jvm is None or session is None:
+        return False
+    scheme, colon, _ = folder.partition("://")
+    try:
+        if colon:
+            jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, session.sessionState().newHadoopConf())
+    except Exception:  # of py4j
+        return True
+    return False
+
+
 def pickled(value: Any) -> bytes:
     """A value as PySpark pickles functions: what is of the user's program travels whole.
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from ..errors import InvalidArgument
 from ..tables.target import NONE_YET
 from .ending import end_without_input
-from .query_log import last_plan
+from .query_log import last_plan, require_place
 from .starting import BatchFunction, started
 from .time_modes import check_choice
 from .tuning.checkpoint_files import fit_for
@@ -113,6 +113,8 @@ class _Writer:
         spark = SparkSession.getActiveSession()
         default = spark.conf.get("spark.sql.streaming.checkpointLocation", None) if spark else None
         folder = self._checkpoint or default
+        if folder and spark:
+            require_place(spark, folder)
         if folder and spark and self._wakes is not None:
             check_choice(self._wakes, spark, folder)
         if not folder and (format or self._format) not in _TRIED_OUT:

@@ -18,6 +18,7 @@ from ..files.data_paths import escaped_name
 from ..flows.flow import Flow
 from ..flows.graph import Graph, graph_of
 from ..flows.settings import Settings
+from .query_log import require_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +72,11 @@ def _mode(text: str) -> str | None:
 
 
 def as_stored(flow: Flow, spark: SparkSession, checkpoint: str) -> Flow:
-    """The flow in the time mode of a checkpoint, which Spark would refuse to go on with in another."""
+    """The flow in the time mode of a checkpoint, which Spark would refuse to go on with in another.
+
+    Raises where Spark can have no checkpoint.
+    """
+    require_place(spark, checkpoint)
     choice = choice_of(flow)
     stored = None if choice is None else stored_choice(spark, checkpoint)
     if stored is None:

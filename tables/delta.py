@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TableUnreachable
+from ..urls import secrets_of, shown_url
 from .changes import Changes
 from .copying import new_rows
 from .failures import is_network, says_network
@@ -20,7 +21,6 @@ from .kinds import flat_type, nested, require_names_apart, require_types
 from .layout import CHANGE, Layout
 from .sql import joined, null_patterns, quoted
 from .target import NONE_YET, TableFacts, Target, Writer, library
-from .urls import secrets_of, shown_url
 
 REFUSED = " ,;{}()\n\t="
 """The characters that the columns of a Delta table do not have."""

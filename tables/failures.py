@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from ..errors import TableMismatch, TableUnreachable, UncombineError
-from .urls import without_secrets
+from ..urls import without_secrets
 
 T = TypeVar("T")
 

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable
+from ..urls import secrets_among, shown_url
 from .changes import Changes
 from .copying import ChangedKeys, new_rows
 from .failures import is_network
@@ -22,7 +23,6 @@ from .kinds import nested, require_types, timed_type
 from .layout import Layout
 from .made_once import made_once
 from .target import NONE_YET, TableFacts, Target, Writer, library
-from .urls import secrets_among, shown_url
 
 _SQLITE_AWAY = re.compile("locked|unable to open|disk I/O|busy")
 

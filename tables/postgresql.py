@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable, UncombineError
+from ..urls import secrets_of, shown_url, without_secrets
 from .changes import Changes
 from .kinds import DURATION, require_types, timed_type, with_durations
 from .layout import CHANGE, Layout
 from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, joined, quoted
 from .target import TableFacts, Target, library
-from .urls import secrets_of, shown_url, without_secrets
 
 _TYPES = {
     pa.bool_(): "boolean",

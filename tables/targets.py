@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote
 
 from ..errors import InvalidArgument, require_options
+from ..urls import has_password
 from ..windows.spans import ZERO, Span, positive
 from .delta import Delta
 from .duckdb import DuckDB
@@ -18,7 +19,6 @@ from .parquet import ParquetFolder
 from .postgresql import PostgreSQL
 from .sql import STAGING_TABLE
 from .target import BATCHES, Target
-from .urls import has_password
 
 FORMS = (
     "duckdb:path.db#table",
@@ -99,7 +99,12 @@ def _delta(rest: str) -> Target:
 
 
 def _parquet(rest: str) -> Target:
-    if not rest or "://" in rest:
+    if "://" in rest:
+        raise InvalidArgument(
+            "a target of Parquet is a folder on a disk, whose files are renamed in one step: write delta: for a table "
+            "in an object store"
+        )
+    if not rest:
         raise InvalidArgument(
             "a target of Parquet is 'parquet:' and the path of a folder, such as parquet:/data/totals"
         )

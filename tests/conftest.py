@@ -48,6 +48,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Programs and Spark's workers import the same helpers as the tests.
     folders = [str(ROOT / folder) for folder in config.getini("pythonpath")]
     os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
+    # Without credentials Arrow would ask the cloud that the tests run in.
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 
 
 _FOLDER = pytest.StashKey[str]()

@@ -28,10 +28,12 @@ def by_spark(input: FilesInput, columns: frozenset[str]) -> DataFrameInput | Non
     fmt = replace(input.format, schema=pa.schema([field for field in input.schema if field.name in columns]))
     if fmt.format != "parquet" or input.streaming or fmt.filter is not None or fmt.on_bad_file != "error":
         return None
+    if any(path.address for path in input.paths):  # Spark may lack a jar, and credentials
+        return None
     try:
         require_settings(input.spark)
         files = input.list_files_now()
-        paths = [path.removeprefix("file:") for path, _, _ in files]
+        paths = [file.path.removeprefix("file:") for file in files]
         if not 0 < len(files) <= CHECKED or any(_NOT_PLAIN & set(path) for path in paths):
             return None
         for path in [*paths, *lost_links(input.listed_here())]:
@@ -40,7 +42,7 @@ def by_spark(input: FilesInput, columns: frozenset[str]) -> DataFrameInput | Non
             return None
         # Without an option of its own a DataFrame that is cached stands in for one of the same files after a change.
         reader = input.spark.read.schema(spark_schema(fmt.schema)).option("uncombine.listed", hash(tuple(files)))
-        df = reader.parquet(*(path for path, _, _ in files))
+        df = reader.parquet(*(file.path for file in files))
     except FAULTS:
         return None  # Spark would read other values, or the tasks say what is wrong with a file
     named = ", ".join(path.words for path in input.paths)

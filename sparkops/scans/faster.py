@@ -167,7 +167,7 @@ def _base(scan: Scan) -> str:
 
 def _size_if_alike(path: str, fmt: FileFormat) -> int:
     """The bytes of a file; raises if Spark would make other values of it."""
-    system, inside = locate(path)
+    system, inside = locate(path, fmt.access)
     size = system.get_file_info(inside).size or 0
     if size == 0:
         return 0

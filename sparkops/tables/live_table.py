@@ -27,6 +27,7 @@ from ..progress_log import LOG, listen, own_error
 from ..query_log import last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
+from ..spark_private import lacks_file_system
 from ..sql_types import spark_schema
 from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
@@ -77,7 +78,7 @@ class LiveTable:
     def df(self, spark: SparkSession) -> DataFrame:
         """The rows of the table now, as a DataFrame. It does not change with the table."""
         files = self._writer.files()
-        if files is None:
+        if files is None or any(lacks_file_system(spark, file) for file in files[:1]):
             return spark.createDataFrame(self._read())
         return spark.read.schema(spark_schema(self._writer.layout.schema)).parquet(*map(escaped_name, files))
 

@@ -45,8 +45,10 @@ def test_a_file_system_of_arrow_says_the_same(tmp_path: Path, monkeypatch: pytes
     near = list_data_files([str(tmp_path)])
     bucket = pafs.SubTreeFileSystem(str(tmp_path.parent), pafs.LocalFileSystem())
     address = f"s3://{tmp_path.name}"
-    monkeypatch.setattr(listing, "locate", lambda path: (bucket, path.removeprefix("s3://")))
+    monkeypatch.setattr(listing, "locate", lambda path, access: (bucket, path.removeprefix("s3://")))
     far = list_data_files([address])
     assert [file.path.replace(address, str(tmp_path)) for file in far] == [file.path for file in near]
     assert [(file.size, file.changed) for file in far] == [(file.size, file.changed) for file in near]
-    assert [file.path for file in list_data_files([f"{address}/a.csv", f"{address}/gone.csv"])] == [f"{address}/a.csv"]
+    two = [f"{address}/a.csv", f"{address}/gone.csv"]
+    assert [file.path for file in list_data_files(two)] == two[:1]
+    assert [file.path for file in list_data_files(two, lost=True)] == two

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from library import BELOW, MODULES, ROOT, imported
 
-SHARED = {"advice", "errors"}
+SHARED = {"advice", "errors", "urls"}
 
 FACE = "uncombine"
 

@@ -23,6 +23,7 @@ from uncombine.sparkops.spark_private import (
     execution,
     file_system,
     has_jobs,
+    lacks_file_system,
     messages,
     on_progress,
     pickled,
@@ -77,6 +78,9 @@ def test_the_class_for_the_files_of_a_folder(spark: SparkSession) -> None:
     with changed(spark, {"fs.raw.impl": other}):
         assert file_system(spark, "raw:///tmp") == other
     assert file_system(cast(Any, object()), "/tmp") is None
+    lacking = [lacks_file_system(spark, f"{scheme}/tmp") for scheme in ("", "file://", "nowhere://")]
+    assert lacking == [False, False, True]
+    assert not lacks_file_system(cast(Any, object()), "nowhere://tmp")
 
 
 def test_the_plan_of_a_dataframe(spark: SparkSession) -> None:

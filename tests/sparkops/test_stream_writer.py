@@ -79,14 +79,15 @@ def test_a_query_is_started_in_the_way_that_fits_its_folder(
         return flow.foreach_batch(lambda panes, left_out, number: None)
 
     everywhere = "spark.sql.streaming.checkpointLocation"
-    for folder, other in (("/tmp/c", "nowhere://c"), ("nowhere://c", "/tmp/c")):
-        writer().option("checkpointLocation", folder).start("out")
-        writer().options(checkpointLocation=folder).toTable("out")
-        writer().start(checkpointLocation=folder)
-        with changed(spark, {everywhere: folder}):
-            writer().start("out")
-        with changed(spark, {everywhere: other}):
+    with changed(spark, {"fs.raw.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}):
+        for folder, other in (("/tmp/c", "raw:///tmp/c"), ("raw:///tmp/c", "/tmp/c")):
             writer().option("checkpointLocation", folder).start("out")
+            writer().options(checkpointLocation=folder).toTable("out")
+            writer().start(checkpointLocation=folder)
+            with changed(spark, {everywhere: folder}):
+                writer().start("out")
+            with changed(spark, {everywhere: other}):
+                writer().option("checkpointLocation", folder).start("out")
     writer().format("noop").start()
     assert found == [BY_RENAMES] * 5 + [None] * 5 + [BY_RENAMES]
 

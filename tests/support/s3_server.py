@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,21 +14,51 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 
+@dataclass
+class Store:
+    """The address of a server, and the bytes of objects that it has sent."""
+
+    address: str
+    refused: set[str] = field(default_factory=set)
+    """The beginnings of paths for which nobody has the right."""
+    sent: int = 0
+
+    @property
+    def parameters(self) -> str:
+        """The end of a path that Arrow finds here."""
+        return f"?region=us-east-1&endpoint_override={self.address}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment in which Arrow finds it."""
+        return {
+            "AWS_ENDPOINT_URL": self.address,
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+
 class Bucket(BaseHTTPRequestHandler):
-    """Answers for one object, for a part of one, and for the objects of a prefix."""
+    """Answers for a bucket, for one object, for a part of one, and for the objects of a prefix."""
 
     protocol_version = "HTTP/1.1"
     root: Path
+    store: Store
 
     def do_GET(self) -> None:
         asked = urlsplit(self.path)
-        path, options = self.root / unquote(asked.path).lstrip("/"), parse_qs(asked.query)
-        if "list-type" in options:
+        name = unquote(asked.path).strip("/")
+        path, options = self.root / name, parse_qs(asked.query)
+        if any(f"{name}/".startswith(one) for one in self.store.refused):
+            self._answer(403)
+        elif "list-type" in options and path.is_dir():
             self._listed(path, options.get("prefix", [""])[0])
-        elif not path.is_file():
-            self._answer(404)
-        else:
+        elif path.is_file():
             self._object(path)
+        else:
+            self._answer(200 if path.is_dir() and "/" not in name else 404)
 
     do_HEAD = do_GET
 
@@ -40,6 +71,7 @@ class Bucket(BaseHTTPRequestHandler):
             self._answer(206, data[int(first) : stop], about)
         else:
             self._answer(200, data, about)
+        self.store.sent += stop - int(first) if part else len(data) * (self.command != "HEAD")
 
     def _listed(self, bucket: Path, prefix: str) -> None:
         keys = sorted(str(path.relative_to(bucket)) for path in bucket.rglob("*") if path.is_file())
@@ -67,18 +99,14 @@ def _entry(key: str, path: Path) -> str:
 
 
 @contextmanager
-def s3(root: Path) -> Iterator[dict[str, str]]:
-    """A server over the buckets of a folder, and the environment in which Arrow finds it."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Here", (Bucket,), {"root": root}))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def s3(root: Path) -> Iterator[Store]:
+    """A server over the buckets of a folder."""
+    answers = type("Here", (Bucket,), {"root": root})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), answers)
+    answers.store = store = Store(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
-        yield {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_REGION": "us-east-1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
+        yield store
     finally:
         server.shutdown()
         server.server_close()

@@ -190,6 +190,7 @@ def test_flows_that_are_no_tables(flow: Any, keys: Any, error: Any, words: str) 
         ("duckdb:a.db?publish=b.db&publish_every=0 s#t", "publish_every must be longer than zero"),
         ("postgresql://me:secret@host/db", "names no table"),
         ("postgresql:host#t", "is a URL such as"),
+        ("parquet:s3://bucket/t", "write delta: for a table in an object store"),
         ("postgresql://host/db#_uncombine_staged", "is one of the library's own"),
         ("duckdb:a.db#main._UNCOMBINE_BATCHES", "is one of the library's own"),
         (7, "but is none of them"),

@@ -11,7 +11,7 @@ from live_tables import LAYOUT
 
 from uncombine.errors import InvalidArgument
 from uncombine.tables import target_of
-from uncombine.tables.urls import secrets_of, shown_url, without_secrets
+from uncombine.urls import secrets_of, shown_url, without_secrets
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,8 @@ def session(place: str) -> SparkSession:
 
 def main() -> None:
     folder, place = Path(sys.argv[1]), sys.argv[2]
-    with s3(folder) as environment:
-        os.environ.update(environment)  # before the session starts, so that its workers have it
+    with s3(folder) as store:
+        os.environ.update(store.environment)  # before the session starts, so that its workers have it
         spark = session(place)
         path = "s3://bucket/in" if place == "s3" else folder / "bucket" / "in"
         files = uc.Files(path, order="time", max_files_per_batch=3)

@@ -1,0 +1,93 @@
+"""Paths in object stores: their parameters, what is no secret, and the faults of a store that are none of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from s3_server import Store, s3
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, StoreUnreachable
+from uncombine.files.data_paths import DataPath, access_of, data_paths
+from uncombine.files.listing import list_data_files
+from uncombine.files.paths import absolute, without_parameters
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    for name in ("a.csv", "b.csv", "c?region=.csv"):
+        (tmp_path / "bucket" / "in").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "bucket" / "in" / name).write_text("ts,v\n2016-01-20T12:00:00Z,1\n")
+    with s3(tmp_path) as store:
+        yield store
+
+
+@pytest.mark.parametrize(
+    ("path", "plain", "parameters"),
+    [
+        ("s3a://b/in?region=x", "s3://b/in", "region=x"),
+        (
+            "s3://b/?endpoint_override=http://127.0.0.1:9000&scheme=http",
+            "s3://b",
+            "endpoint_override=http://127.0.0.1:9000&scheme=http",
+        ),
+        ("s3://b?region=x", "s3://b", "region=x"),
+        ("s3://b/2016-0?/k=1/*.csv", "s3://b/2016-0?/k=1/*.csv", ""),
+        ("gs://anonymous@b/in?project_id=p", "gs://anonymous@b/in", "project_id=p"),
+        ("/in/a?region=x", "/in/a?region=x", ""),
+    ],
+)
+def test_parameters_end_a_path(path: str, plain: str, parameters: str) -> None:
+    bare, found = without_parameters(path)
+    assert (absolute(bare), found) == (plain, parameters)
+
+
+def test_a_path_with_parameters_is_shown_without_them(store: Store) -> None:
+    for text, words in [
+        ("s3://bucket/in", "s3://bucket/in"),
+        ("s3://bucket/in/?.csv", "s3://bucket/in/?.csv (a pattern)"),
+    ]:
+        (place,) = data_paths(text + store.parameters)
+        assert place.words == words
+        assert [file.path for file in list_data_files([place])][:2] == ["s3://bucket/in/a.csv", "s3://bucket/in/b.csv"]
+
+
+def test_paths_of_one_bucket_have_the_same_parameters() -> None:
+    paths = [DataPath("", "s3://b/x", (), "region=x"), DataPath("", "s3://c/x", (), "region=y"), DataPath("", "/in")]
+    assert access_of(paths) == {"s3://b": "region=x", "s3://c": "region=y"}
+    with pytest.raises(InvalidArgument, match="paths in s3://b have different parameters, 'region=x' and ''"):
+        access_of([*paths, DataPath("", "s3://b/y")])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s3://key:geheim@b/in",
+        "s3://key:ge/heim@b/in",
+        "abfs://c@a.dfs.core.windows.net/in?client_id=i&client_secret=geheim",
+        "abfs://:geheim@a/c",
+        "s3://b/in?session_token=geheim",
+    ],
+)
+def test_a_path_has_no_secret(path: str) -> None:
+    for make in (uc.Files, DataPath.of, lambda path: uc.Files("/in", order="name", start=[path])):
+        with pytest.raises(InvalidArgument, match="has no password, key or token in it: give the cred") as told:
+            make(path)
+        assert "heim" not in str(told.value)
+
+
+def test_a_store_that_refuses_is_no_file_to_be_skipped(store: Store) -> None:
+    flow = uc.flow(uc.Files(f"s3://bucket/in/*.csv{store.parameters}", on_bad_file="skip"))
+    total = flow.window("global").combine(n=uc.Count())
+    assert total.run()["n"].to_pylist() == [3]
+    store.refused = {"bucket/in/b.csv/"}
+    with pytest.raises(StoreUnreachable, match=r"s3://bucket/in/b.csv cannot be reached: .*ACCESS_DENIED.*: check the"):
+        total.run()
+
+
+def test_parameters_that_arrow_does_not_have() -> None:
+    says = "s3://b cannot be reached: Unexpected query parameter in S3 URI: 'secrets': check the address"
+    with pytest.raises(StoreUnreachable, match=says):
+        uc.flow("s3://b/in?region=x&secrets=1")
