@@ -24,7 +24,8 @@ pytestmark = pytest.mark.full
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built by the first process that asks for it, as from a fresh clone."""
     pytest.importorskip("mkdocs")
-    place = tmp_path_factory.getbasetemp().parent / "site"
+    own = tmp_path_factory.getbasetemp()
+    place = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "site"
     with place.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not place.exists():
