@@ -24,7 +24,7 @@ END = MAX_TIME
 """The time of the arrival that closes a shard: it comes after all others and does not move processing time."""
 
 MOST_AGAIN = 1_000
-"""The most steps in a row, without rows, of which each leaves a deadline that has passed already."""
+"""The most steps in a row, without rows, that one deadline has passed already and is set again."""
 
 _EVENT = ("event", "percentile")
 """The clocks of event time by which the entries of a state wait."""
@@ -118,9 +118,10 @@ class Shard:
 
     def wait(self, now: int) -> tuple[Shard, list[Instant]]:
         """Move processing time on to `now`, and fire every timer that is due by then at its own time."""
-        shard, out, again = self, list[Instant](), 0
+        shard, out, passed, again = self, list[Instant](), None, 0
         while (due := shard.next_timer) is not None and due <= now:
-            again = again + 1 if shard._has_passed_deadline else 0
+            before, passed = passed, shard._passed_deadline
+            again = again + 1 if passed is not None and passed == before else 0
             if again > MOST_AGAIN:
                 raise InvalidArgument(
                     "a trigger of yours sets a timer of event time again and again that has passed already, so it "
@@ -156,9 +157,12 @@ class Shard:
         return due if due < MAX_TIME else None
 
     @property
-    def _has_passed_deadline(self) -> bool:
-        """True if an entry waits for an event time that had passed already as the deadline came to be."""
-        return self.watermarks.follows_clock and self._next_event_time <= self.state.watermark
+    def _passed_deadline(self) -> int | None:
+        """The least event time for which an entry waits, if it had passed already as the deadline came to be."""
+        if not self.watermarks.follows_clock:
+            return None
+        due = self._next_event_time
+        return due if due <= self.state.watermark else None
 
     @property
     def _next_event_time(self) -> int:

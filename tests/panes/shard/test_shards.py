@@ -109,6 +109,18 @@ def test_rule_67_rows_are_judged_before_the_watermark_follows_the_hold() -> None
     assert running.state.watermark == 500 * SECOND
 
 
+def test_many_deadlines_that_have_passed_are_no_loop() -> None:
+    """Each of 1,500 windows, a microsecond apart, leaves one to the step in which the next window fires."""
+    rows = [{"ts": f"1970-01-01T00:00:00.{n:06}Z"} for n in range(1_500)]
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC")})
+    trigger = uc.AfterWatermark(late=uc.AfterWatermark())
+    windows = uc.flow(schema, watermark=uc.ProcessingTime("1 second")).window(
+        "0.000001 seconds", trigger, allowed_lateness="1 hour"
+    )
+    result = windows.combine(n=uc.Count()).run([uc.Elements(rows, at=500_000), uc.Clock(3_000_000)])
+    assert len(result) == 1_500
+
+
 def test_a_trigger_that_sets_a_passed_deadline_for_ever_is_told() -> None:
     class Again(uc.UserTrigger):
         def on_element(self, row: Any, window: Any, ctx: Any) -> None:
