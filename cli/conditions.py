@@ -79,12 +79,6 @@ def _narrowed(value: float, kind: pa.DataType) -> float:
     return float(pa.scalar(value, pa.float64()).cast(kind, safe=False).as_py())
 
 
-def _finite(value: Decimal) -> Decimal:
-    if not value.is_finite() or value.adjusted() >= 76:
-        raise ValueError(value)
-    return value
-
-
 def _without_value(column: Expr, sign: str, text: str, kind: pa.DataType) -> Expr:
     """The condition of null, and of the empty text."""
     if sign not in ("=", "==", "!="):
@@ -118,7 +112,7 @@ def _value(text: str, kind: pa.DataType) -> Any:
     if pt.is_floating(kind):
         return _narrowed(float(word), kind)
     if pt.is_decimal(kind):
-        return _finite(Decimal(word))
+        return Decimal(word)
     if pt.is_boolean(kind):
         return {"true": True, "false": False}[word.casefold()]
     if pt.is_timestamp(kind):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any, Protocol, runtime_checkable
 from zoneinfo import ZoneInfo
 
@@ -360,9 +361,8 @@ def _plain(value: Any) -> Any:
         hash(value)
         scalar = scalar_of(value)
     except (ValueError, pa.ArrowNotImplementedError, TypeError):
-        raise InvalidArgument(
-            f"{value!r} is neither an expression nor a plain value: write a column as col('name')"
-        ) from None
+        remedy = "write a float" if isinstance(value, Decimal) else "write a column as col('name')"
+        raise InvalidArgument(f"{value!r} is neither an expression nor a plain value: {remedy}") from None
     except OverflowError:
         raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
     # The repr of a scalar of NumPy, Arrow or pandas does not evaluate back everywhere.
@@ -392,6 +392,6 @@ def _compared(op: str, left: Expr, right: object) -> Expr:
     try:
         return _binary(op, left, right)
     except InvalidArgument:
-        if isinstance(right, int):
+        if isinstance(right, int | Decimal):
             raise
         return NotImplemented

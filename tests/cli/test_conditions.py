@@ -125,3 +125,9 @@ def test_parts_of_a_file_without_such_rows_are_not_read(tmp_path: Path, capsys: 
 def test_a_decimal_that_is_none_is_told(word: str) -> None:
     with pytest.raises(uc.errors.InvalidArgument, match="which is none"):
         condition_of([f"d={word}"], pa.schema({"d": pa.decimal128(10, 2)}))
+
+
+def test_a_float_is_read_as_the_column_has_it() -> None:
+    rows = pa.table({"ts": [0, 1], "x": pa.array([0.1, 0.5], pa.float32())})
+    for text, count in (("x=0.1", 1), ("x>0.1", 1), ("x<=0.1", 1)):
+        assert len(uc.flow(rows).where(condition_of([text], rows.schema)).collect()) == count

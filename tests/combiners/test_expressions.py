@@ -307,3 +307,10 @@ def test_large_integers_in_lists_and_alternatives() -> None:
         with pytest.raises(OutOfRange, match="cast the uint64"):
             expr.evaluate(table)
     assert repr(col("u") < 2**63) == "col('u') < 9223372036854775808"
+
+
+@pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), Decimal("1e400")])
+def test_a_decimal_that_no_column_has_is_refused_and_no_answer_of_python(value: Decimal) -> None:
+    for compare in (operator.eq, operator.ne, operator.lt):
+        with pytest.raises(InvalidArgument, match="write a float"):
+            compare(col("x"), value)
