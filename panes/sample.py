@@ -16,6 +16,7 @@ import pyarrow.types as pt
 from ..combiners.column_names import key_names
 from ..combiners.rows.columns import Column
 from ..combiners.rows.hashing import hash_rows, require_seed
+from ..combiners.rows.plain_types import as_plain, plain_type, with_inner_types
 from ..errors import InvalidArgument
 from .grouping.pane_columns import PANE
 from .rows.options import require_keys
@@ -49,7 +50,7 @@ class Sample(Transform):
         return {"fraction": self.fraction, "by": self.by, "seed": self.seed}
 
     def apply(self, table: pa.Table) -> pa.Table:
-        hashes = hash_rows([Column(_of_one_unit(table[name])) for name in self.by], _OWN + self.seed)
+        hashes = hash_rows([Column(_as_on_spark(table[name])) for name in self.by], _OWN + self.seed)
         return table.filter(pa.array((hashes >> np.uint64(11)) * 2.0**-53 < self.fraction))
 
     def carrying(self, table: pa.Table, column: str) -> pa.Table:
@@ -91,16 +92,16 @@ def sample(
     return Sample(float(fraction), tuple(names), seed)
 
 
-def _of_one_unit(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_on_spark(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column in the type that Spark makes of its own; others are as they are."""
-    kind = _plain(column.type)
-    return column if kind == column.type else column.cast(kind, safe=False)
+    plain = plain_type(column.type)
+    return as_plain(column, plain).cast(_spark_like(plain), safe=False)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _spark_like(kind: pa.DataType) -> pa.DataType:
     """The type with times in microseconds and decimals of 128 bits, also within others.
 
-    >>> _plain(pa.struct([("t", pa.list_(pa.timestamp("s", "UTC")))]))
+    >>> _spark_like(pa.struct([("t", pa.list_(pa.timestamp("s", "UTC")))]))
     StructType(struct<t: list<item: timestamp[us, tz=UTC]>>)
     """
     if pt.is_timestamp(kind):
@@ -111,17 +112,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.time64("us")
     if pt.is_decimal(kind) and kind.precision <= _MOST_DIGITS:
         return pa.decimal128(kind.precision, kind.scale)
-    if pt.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _plain(kind.value_type), kind.ordered)
-    if pt.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind.fields])
-    if pt.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    if pt.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
-    if pt.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)), kind.list_size)
-    return kind
+    return with_inner_types(kind, _spark_like)
 
 
 __all__ = ["Sample", "sample"]

@@ -8,6 +8,8 @@ Those inside lists, structs and maps are decoded, since Arrow cannot join or cas
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -42,14 +44,28 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if pt.is_dictionary(kind):
         value = plain_type(kind.value_type)
         return pa.dictionary(pa.int32(), value) if value == kind.value_type and is_text(value) else value
+    return with_inner_types(kind, _inner_type)
+
+
+def with_inner_types(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A list, struct or map with the types within it changed; lists are not large. Other types are as they are.
+
+    >>> import pyarrow as pa
+    >>> with_inner_types(pa.large_list(pa.int8()), lambda inner: pa.int64())
+    ListType(list<item: int64>)
+    """
+
+    def changed(field: pa.Field) -> pa.Field:
+        return field.with_type(change(field.type))
+
     if pt.is_list(kind) or pt.is_large_list(kind):
-        return pa.list_(_inner_field(kind.value_field))
+        return pa.list_(changed(kind.value_field))
     if pt.is_fixed_size_list(kind):
-        return pa.list_(_inner_field(kind.value_field), kind.list_size)
+        return pa.list_(changed(kind.value_field), kind.list_size)
     if pt.is_struct(kind):
-        return pa.struct([_inner_field(field) for field in kind])
+        return pa.struct([changed(field) for field in kind])
     if pt.is_map(kind):
-        return pa.map_(_inner_field(kind.key_field), _inner_field(kind.item_field), kind.keys_sorted)
+        return pa.map_(changed(kind.key_field), changed(kind.item_field), kind.keys_sorted)
     return kind
 
 
@@ -65,9 +81,9 @@ def _plain_field(field: pa.Field) -> pa.Field:
     return field.with_type(plain_type(field.type))
 
 
-def _inner_field(field: pa.Field) -> pa.Field:
-    plain = plain_type(field.type)
-    return field.with_type(plain.value_type if pt.is_dictionary(plain) else plain)
+def _inner_type(kind: pa.DataType) -> pa.DataType:
+    plain = plain_type(kind)
+    return plain.value_type if pt.is_dictionary(plain) else plain
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -253,21 +253,35 @@ def test_spark_has_the_rows_of_this_process(key: str | None, spark: SparkSession
     assert f"sample 1: fraction=0.3, by={(key,) if key else ('ts', 'user', 'x')}, seed=0" in sums(there).explain()
 
 
-SECONDS = pa.array([1, 2, 3, 4, 5, 6, 7, 8, 9], pa.timestamp("s", "UTC"))
+COUNT = 64
+SECONDS = pa.array(range(COUNT), pa.timestamp("s", "UTC"))
+NUMBERS = pa.array(range(COUNT))
 TWICE: dict[str, tuple[pa.Array, pa.DataType]] = {
     "in a struct": (pa.StructArray.from_arrays([SECONDS], ["t"]), pa.struct([("t", pa.timestamp("us", "UTC"))])),
-    "in lists": (pa.array([[n] for n in range(9)], pa.list_(pa.timestamp("s"))), pa.list_(pa.timestamp("us"))),
-    "times of day": (pa.array(range(9), pa.time32("s")), pa.time64("us")),
-    "wide decimals": (pa.array(range(9)).cast(pa.decimal256(30, 3)), pa.decimal128(30, 3)),
+    "in lists": (pa.array([[n] for n in range(COUNT)], pa.list_(pa.timestamp("s"))), pa.list_(pa.timestamp("us"))),
+    "in large lists": (
+        pa.array([[n] for n in range(COUNT)], pa.large_list(pa.duration("s"))),
+        pa.list_(pa.duration("us")),
+    ),
+    "times of day": (NUMBERS.cast(pa.int32()).cast(pa.time32("s")), pa.time64("us")),
+    "wide decimals": (NUMBERS.cast(pa.decimal256(30, 3)), pa.decimal128(30, 3)),
 }
+
+
+def numbers_of(rows: pa.Table) -> list[int]:
+    return sorted(uc.flow(rows).sample(0.5, by="x").to_arrow()["n"].to_pylist())
 
 
 @pytest.mark.parametrize("name", TWICE)
 def test_rule_69_the_unit_and_the_width_do_not_matter_within_others(name: str) -> None:
     values, other = TWICE[name]
-    samples = [
-        uc.flow(pa.table({"ts": SECONDS, "n": range(9), "x": column})).sample(0.5, by="x").to_arrow()["n"].to_pylist()
-        for column in (values, values.cast(other))
-    ]
+    samples = [numbers_of(pa.table({"ts": SECONDS, "n": NUMBERS, "x": x})) for x in (values, values.cast(other))]
     assert samples[0] == samples[1]
-    assert 0 < len(samples[0]) < 9
+    assert 0.2 * COUNT < len(samples[0]) < 0.8 * COUNT
+
+
+@pytest.mark.parametrize("name", [name for name in TWICE if name != "times of day"])
+def test_spark_has_the_rows_of_this_process_for_every_type(name: str, spark: SparkSession) -> None:
+    rows = pa.table({"ts": SECONDS, "n": NUMBERS, "x": TWICE[name][0]})
+    there = uc.flow(rows, spark=spark).sample(0.5, by="x").select("ts", "n").df.toArrow()
+    assert sorted(there["n"].to_pylist()) == numbers_of(rows)
