@@ -183,3 +183,15 @@ def test_numpy_warns_of_no_number_that_was_drawn(
     assert main(["laws", "mine_for_laws:products", "--values", "1e200,3.3,0.1,1e-9", "--examples", "40"]) == 0
     assert capsys.readouterr().err == ""
     assert list(recwarn) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [(["--examples", "0"], "--examples must be at least 1"), (["--values", "1\n2"], "is no line of CSV")],
+)
+def test_options_of_no_use_are_told(
+    options: list[str], told: str, user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    user_module("mine_for_options", MINE)
+    assert main(["laws", "mine_for_options:good", *options]) == 2
+    assert told in capsys.readouterr().err

@@ -18,6 +18,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
+from uncombine.plot.style import margins
 
 matplotlib.use("agg")
 
@@ -463,3 +464,10 @@ def test_windows_of_a_script_are_those_of_its_rows() -> None:
     drawn = [uc.plot.windows(uc.Sessions("10 minutes"), given).axes[0] for given in (script, rows)]
     assert len(drawn[0].texts)
     assert len({str([(text.get_text(), text.get_position()) for text in axes.texts]) for axes in drawn}) == 1
+
+
+def test_the_first_and_the_last_times_have_margins() -> None:
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert margins(first, last) == (first, last)
+    low, high = margins(datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 5, 2, tzinfo=UTC))
+    assert (low.day, high.day) == (30, 2)
