@@ -9,8 +9,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -50,6 +52,12 @@ def assigned(source: str) -> Iterator[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         for target in targets:
             yield from (part.id.lstrip("_") for part in ast.walk(target or ast.Pass()) if isinstance(part, ast.Name))
+
+
+@cache
+def homes() -> Counter[str]:
+    """The number of modules that give each name a value at their top."""
+    return Counter(name for module in MODULES for name in set(assigned((ROOT / module).read_text())))
 
 
 def faults(module: Path, source: str) -> list[str]:
@@ -139,7 +147,7 @@ def test_a_right_import_is_let_pass(module: str, source: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(ONCE))
 def test_a_constant_has_one_home(name: str) -> None:
-    assert len([module for module in MODULES if name in set(assigned((ROOT / module).read_text()))]) == 1
+    assert homes()[name] == 1
 
 
 def test_every_library_that_is_imported_is_declared() -> None:
