@@ -34,11 +34,11 @@ notebooks: .venv
 test: lint
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" > /dev/null || \
 	  echo "No Java found, so the tests that use Spark will fail: install Java 17 or newer, or leave them out with make test PYTEST_ARGS='-m \"not spark and not soak and not full\"'."
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --draw $(PYTEST_ARGS)
 
 # The rest: what is built of the code, damaged data, and the tools of tests.
 full: .venv
-	$(BIN)/python -m pytest -n 2 -m "full and not soak" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --draw -m "full and not soak" $(PYTEST_ARGS)
 
 lint: .venv
 	$(BIN)/ruff check .
@@ -87,7 +87,7 @@ coverage: .venv
 
 # A machine that has other work: the suite passes there too.
 busy: .venv
-	$(BIN)/python tests/support/busy.py --times $(TIMES) --loops $(LOOPS) -- $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python tests/support/busy.py --times $(TIMES) --loops $(LOOPS) -- $(BIN)/python -m pytest -n 2 --draw $(PYTEST_ARGS)
 
 # The lowest and the newest versions that pyproject.toml allows, each in an environment of its own under out/matrix/.
 matrix: .venv

@@ -42,6 +42,14 @@ class _RootIsADirectory:
         return pytest.Dir.from_parent(parent, path=path) if path == ROOT else None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--draw",
+        action="store_true",
+        help="run a seventh of the tests that need Spark, others each day, and those marked daily",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_RootIsADirectory())
     config.pluginmanager.register(seeds)
@@ -104,6 +112,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} has an address, so that processes cannot share it: give ids=")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        marks = {mark.name for mark in item.iter_markers()}
+        undrawn = "spark" in marks and not marks & {"daily", "soak"} and not seeds.is_drawn(item.nodeid)
+        if undrawn and config.option.draw:
+            item.add_marker("full")
     if (worker := getattr(config, "workerinput", None)) is not None:
         scopes = {item.nodeid: _scope_of(item) for item in items if item.get_closest_marker("spark")}
         Path(worker["items"], worker["workerid"]).write_text(json.dumps(scopes))

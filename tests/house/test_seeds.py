@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from seeds import VARIABLE, drawn, few, pin, seeds, share
+from seeds import VARIABLE, drawn, few, is_drawn, pin, seeds, share
 
 pytestmark = pytest.mark.full
 
@@ -27,6 +27,7 @@ def test_random(seed):
 @pytest.fixture(autouse=True)
 def _a_day(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "2026-11-25")
+    monkeypatch.setattr("seeds._long", True)
 
 
 def left_out(found: list[Any]) -> list[int]:
@@ -40,6 +41,12 @@ def test_a_quarter_is_drawn_and_the_others_are_left_to_soak(count: int, most: in
     others = left_out(seeds(count, most))
     assert sorted([*found, *others]) == list(range(max(count, most)))
     assert all(one.marks[0].name == "soak" for one in seeds(count, most) if not isinstance(one, int))
+
+
+def test_a_run_without_the_long_ones_has_those_of_the_day_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seeds._long", False)
+    assert seeds(40, 1_000) == few(40, 1_000)
+    assert len(seeds(40, 1_000)) == 10
 
 
 def test_the_days_go_through_all_seeds() -> None:
@@ -84,6 +91,21 @@ def test_processes_of_a_run_draw_the_same_seeds_and_a_failure_says_which(tmp_pat
         suite.unlink()
     assert "9 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("seeds of 2026-11-25 (UNCOMBINE_SEEDS=2026-11-25 repeats them)") == 1
+
+
+def test_each_name_is_drawn_on_one_day_of_seven(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"tests/sparkops/test_join.py::test_{i}" for i in range(400)]
+    days = [f"2026-11-{day}" for day in range(22, 29)]
+    found: list[str] = []
+    for day in days:
+        monkeypatch.setenv(VARIABLE, day)
+        here = [name for name in names if is_drawn(name)]
+        assert 30 < len(here) < 90
+        found += here
+    assert sorted(found) == sorted(names)
+    for word, every in (("all", True), ("none", False)):
+        monkeypatch.setenv(VARIABLE, word)
+        assert {is_drawn(name) for name in names} == {every}
 
 
 def test_cases_that_are_not_drawn_are_left_to_the_full_run(monkeypatch: pytest.MonkeyPatch) -> None:

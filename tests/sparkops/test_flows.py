@@ -28,6 +28,7 @@ def agree(first: int, last: int) -> None:
             pytest.fail(f"{listing(case)}\n{difference(case)}", pytrace=False)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("first", seeds(40, 400, step=10))
 def test_all_ways_to_run_a_flow_agree(first: int) -> None:
     agree(first, first + 10)

@@ -100,6 +100,7 @@ def rows_of(table: pa.Table) -> Counter[str]:
     return Counter(map(repr, rows))
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("names", [("panes",), pytest.param((*PLAIN, *AFTER_STEPS), marks=pytest.mark.soak)], ids=len)
 def test_joins_in_a_stream(names: tuple[str, ...], spark: SparkSession, tmp_path: Path) -> None:
     """Each flow gives the rows that a run in this process gives for the same bundles."""

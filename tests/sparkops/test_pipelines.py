@@ -170,6 +170,7 @@ def left(rows: list[dict[str, Any]]) -> Counter[str]:
 FIRSTS = seeds(10, 500, step=BUNCH)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("first", FIRSTS)
 def test_a_replay_and_a_stream_give_the_rows_of_a_local_run(first: int) -> None:
     cases = [Case(seed) for seed in range(first, first + BUNCH)]

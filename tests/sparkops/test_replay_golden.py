@@ -164,6 +164,7 @@ def same(table: pa.Table) -> pa.Table:
     return table
 
 
+@pytest.mark.daily
 def test_published_panes_in_batch(spark: SparkSession) -> None:
     """By Spark's own aggregation where that can be, and sessions merged in Python."""
     frames, ways = [], []

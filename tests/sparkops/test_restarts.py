@@ -195,6 +195,7 @@ def flow_of_rows() -> Any:
     return rows_flow(SCHEMA, "ts", uc.Monotonic(), 2, diff=None)
 
 
+@pytest.mark.daily
 def test_a_batch_done_again_gives_the_same_panes() -> None:
     """After a crash the parcels of the tasks come in another order, and no worker remembers anything."""
     again = flow(granularity="record", trigger=uc.Repeatedly(uc.AfterCount(3)))

@@ -118,6 +118,7 @@ def locally(entries: list[Any]) -> pa.Table:
     return pipeline(stages, entries, schema=SCHEMA)
 
 
+@pytest.mark.daily
 @pytest.mark.parametrize("first", seeds(5, 105, step=5))
 def test_two_stages_with_retractions(first: int) -> None:
     """Random flows have chains such as these; here the reference is pandas, over all rows at once."""

@@ -31,6 +31,7 @@ def udf(combiner: uc.Combiner, schema: Any = None) -> Callable[..., Any]:
     return uc.Accumulator(combiner, schema=schema).udf
 
 
+@pytest.mark.daily
 def test_every_combiner(spark: SparkSession) -> None:
     table = every.rows(300, seed=1)
     df = every.frame(spark, table)

@@ -218,7 +218,7 @@ def outcome(mutation: Mutation, folder: Path, spark: bool) -> str | None:
     file.write_text(mutation.applied(before))
     try:
         for marks, tests in stages(mutation, spark):
-            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:cov"]
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "--draw", "-p", "no:cacheprovider", "-p", "no:cov"]
             command += ["--no-header", "-m", marks, *tests]
             try:
                 done = subprocess.run(

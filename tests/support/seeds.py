@@ -1,14 +1,17 @@
 """The seeds of random suites that a run draws: a quarter of each, others on each day.
 
-`seeds(40)` is for `parametrize`: the seeds of today are to be run, and the others have the mark `soak`.
+`seeds(40)` is for `parametrize`: the seeds of today are to be run. The others have the mark `soak`, and are there only
+where a run asks for it.
 `share(values)` draws a quarter of a long list of cases in the same way; the others have the mark `full`, so that
-`make full` runs them.
+`make full` runs them. With `--draw` each item that needs Spark is left to it, too, but for one day of seven, and for
+those marked `daily`.
 The environment variable `UNCOMBINE_SEEDS` has a date whose seeds are drawn instead, `all`, or `none`.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Collection, Iterable
 from datetime import date
 from typing import Any
@@ -18,6 +21,11 @@ import pytest
 VARIABLE = "UNCOMBINE_SEEDS"
 SHARE = 4
 """One seed in so many is drawn."""
+DAYS = 7
+"""An item that needs Spark is drawn on one of so many days."""
+
+_long = True
+"""False where a run asks for no item with the mark `soak`: to collect thousands of them takes a while."""
 
 
 def pin() -> str:
@@ -33,7 +41,9 @@ def pin() -> str:
     return chosen
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    global _long
+    _long = "soak" in config.option.markexpr.replace("not soak", "")
     pin()
 
 
@@ -68,7 +78,8 @@ def seeds(count: int, most: int = 0, *, step: int = 1, always: Collection[int] =
         run = set()
     else:
         run = {whole[i] for i in drawn(-(-count // step), len(whole), date.fromisoformat(chosen))} | set(always)
-    return [seed if seed in run else pytest.param(seed, marks=pytest.mark.soak) for seed in whole]
+    left = [seed for seed in whole if _long or seed in run]
+    return [seed if seed in run else pytest.param(seed, marks=pytest.mark.soak) for seed in left]
 
 
 def share(values: Iterable[Any]) -> list[Any]:
@@ -81,6 +92,14 @@ def share(values: Iterable[Any]) -> list[Any]:
         return cases
     run = () if chosen == "none" else drawn(len(cases), len(cases), date.fromisoformat(chosen))
     return [case if place in run else _left_to_full(case) for place, case in enumerate(cases)]
+
+
+def is_drawn(name: str) -> bool:
+    """True for a seventh of all names, others on each day."""
+    chosen = pin()
+    if chosen in ("all", "none"):
+        return chosen == "all"
+    return (zlib.crc32(name.encode()) + date.fromisoformat(chosen).toordinal()) % DAYS == 0
 
 
 def _left_to_full(case: Any) -> Any:

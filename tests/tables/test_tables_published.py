@@ -192,6 +192,7 @@ def test_a_late_copy_that_fails_is_tried_again(
     assert waits[1:] == [3_600]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("moment", ["before", "within"])
 def test_a_crash_before_the_copy_heals_at_the_next_start(moment: str, tmp_path: Path) -> None:
     url = url_of(tmp_path)

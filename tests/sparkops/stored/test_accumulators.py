@@ -86,6 +86,7 @@ def test_every_combiner_through_parquet(spark: SparkSession, tmp_path: Path) -> 
     assert every.differing(kept, results(rest, left), expected, table) == []
 
 
+@pytest.mark.daily
 def test_every_combiner_through_columns(spark: SparkSession) -> None:
     table, combiners = every.rows(200, seed=12), retractable(every.rows(0, 0), every.ONE_OF_EACH)
     df = every.frame(spark, table)

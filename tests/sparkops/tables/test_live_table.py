@@ -65,6 +65,7 @@ def scratch(tables: list[pa.Table]) -> pa.Table:
     return layout.flat(net.select(kept)).cast(layout.schema)
 
 
+@pytest.mark.daily
 def test_a_table_is_the_result_so_far(spark: SparkSession, tmp_path: Path) -> None:
     url, place = f"duckdb:///{tmp_path}/live.db#totals", tmp_path / "files"
     written(BATCHES[:2], place)
