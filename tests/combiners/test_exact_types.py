@@ -236,6 +236,7 @@ def check(seed: int) -> None:
         check_two(found, mine, kinds)
 
 
+@pytest.mark.full
 @given(st.integers(0, 2**48))
 @settings(max_examples=settings.default.max_examples // 4)
 def test_exact_statistics_are_the_exact_rationals_rounded_once(seed: int) -> None:

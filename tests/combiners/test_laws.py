@@ -96,6 +96,7 @@ class Tight(uc.Sum):
         return 0.0
 
 
+@pytest.mark.full
 def test_a_rounding_bound_must_be_kept() -> None:
     check_laws(uc.Sum("x"), values=pa.float64(), max_examples=20)
     with pytest.raises(LawViolation):
@@ -125,6 +126,7 @@ class Cheap(uc.Max):
         return uc.Min(self.input, retractable=False)
 
 
+@pytest.mark.full
 def test_the_append_only_form_must_agree() -> None:
     with pytest.raises(LawViolation) as caught:
         check_laws(Cheap("x"), values=pa.int64(), max_examples=40)
@@ -285,6 +287,7 @@ def test_expected_results(combiner: uc.Combiner, values: Any, expected: Any) -> 
     check_laws(combiner, values=values and (values,) * columns, expected=expected, max_examples=9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("combiner", "expected", "kind"),
     share([pytest.param(uc.Min, min, pa.float64(), id="Min"), pytest.param(uc.Max, max, pa.float32(), id="Max")]),
@@ -379,6 +382,7 @@ def test_values_may_be_an_array() -> None:
         check_laws(odd("x"), values=pa.array([None], pa.int64()))
 
 
+@pytest.mark.full
 def test_rounding_without_a_tolerance_is_told() -> None:
     floats = broken(**FLOATS)
     with pytest.raises(LawViolation, match=r"rounding may cause this: .* give tolerance=1e-9"):

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from programs import program
 from pyspark.sql import SparkSession
+from seeds import share
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, LibraryMissing
@@ -196,6 +197,7 @@ def test_an_interrupt_of_a_script_keeps_the_entries_before() -> None:
     assert left["refused"].startswith("to_table() takes a whole result")
 
 
+@pytest.mark.full
 def test_an_interrupt_of_a_replay_keeps_the_turns_before() -> None:
     code, out, err = interrupted("replay")
     left = json.loads(out)
@@ -220,7 +222,7 @@ def test_an_interrupt_that_nobody_catches_ends_the_program_as_any_other() -> Non
 
 
 @pytest.mark.filterwarnings("ignore:stage 1 has left out")
-@pytest.mark.parametrize("turns", [1, 3, 1_000])
+@pytest.mark.parametrize("turns", share([1, 3, 1_000]))
 def test_the_number_of_turns_changes_no_result(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The steps of a run are played turn by turn, and a result does not show where one ends."""
     from uncombine.local import script_run

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from opened import run_script
 from pipelines import Stage, pipeline
+from seeds import share
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
@@ -291,26 +292,29 @@ def test_rule_37_no_stage_is_late_to_the_next(first: int) -> None:
 
 @pytest.mark.parametrize(
     ("options", "again"),
-    [
-        ({}, False),
-        ({"allowed_lateness": "40 seconds"}, True),
-        ({"allowed_lateness": "40 seconds", "trigger": uc.AfterWatermark(), "allow_finish": True}, False),
-        ({"allowed_lateness": "40 seconds", "trigger": uc.Never()}, False),
-        ({"trigger": uc.AfterWatermark(early=uc.AfterCount(1)), "allow_finish": True}, True),
-        ({"trigger": uc.Repeatedly(uc.AfterCount(2))}, True),
-        ({"trigger": uc.AfterCount(2), "allow_finish": True}, False),
-        ({"trigger": uc.Always()}, True),
-        ({"closing": "always"}, True),
-        ({"trigger": uc.RepeatCount(uc.AfterCount(1), 1), "allow_finish": True}, False),
-        ({"trigger": uc.RepeatCount(uc.AfterCount(1), 2), "allow_finish": True}, True),
-        ({"window": uc.Sessions("20 seconds")}, False),
-        ({"window": uc.Sessions("20 seconds"), "allowed_lateness": "40 seconds"}, True),
-        ({"window": uc.Sessions("20 seconds"), "trigger": uc.AfterCount(2), "allow_finish": True}, True),
-        ({"window": uc.Global()}, False),
-        ({"window": uc.Global(), "allowed_lateness": "1 hour"}, False),
-        ({"window": uc.Global(), "trigger": uc.Repeatedly(uc.AfterCount(1))}, True),
-        ({"trigger": uc.Repeatedly(uc.WatermarkPercentile(50))}, True),
-    ],
+    share(
+        pytest.param(*case)
+        for case in [
+            ({}, False),
+            ({"allowed_lateness": "40 seconds"}, True),
+            ({"allowed_lateness": "40 seconds", "trigger": uc.AfterWatermark(), "allow_finish": True}, False),
+            ({"allowed_lateness": "40 seconds", "trigger": uc.Never()}, False),
+            ({"trigger": uc.AfterWatermark(early=uc.AfterCount(1)), "allow_finish": True}, True),
+            ({"trigger": uc.Repeatedly(uc.AfterCount(2))}, True),
+            ({"trigger": uc.AfterCount(2), "allow_finish": True}, False),
+            ({"trigger": uc.Always()}, True),
+            ({"closing": "always"}, True),
+            ({"trigger": uc.RepeatCount(uc.AfterCount(1), 1), "allow_finish": True}, False),
+            ({"trigger": uc.RepeatCount(uc.AfterCount(1), 2), "allow_finish": True}, True),
+            ({"window": uc.Sessions("20 seconds")}, False),
+            ({"window": uc.Sessions("20 seconds"), "allowed_lateness": "40 seconds"}, True),
+            ({"window": uc.Sessions("20 seconds"), "trigger": uc.AfterCount(2), "allow_finish": True}, True),
+            ({"window": uc.Global()}, False),
+            ({"window": uc.Global(), "allowed_lateness": "1 hour"}, False),
+            ({"window": uc.Global(), "trigger": uc.Repeatedly(uc.AfterCount(1))}, True),
+            ({"trigger": uc.Repeatedly(uc.WatermarkPercentile(50))}, True),
+        ]
+    ),
 )
 def test_what_is_called_shown_again_can_be(options: dict[str, Any], again: bool) -> None:
     settings = {"window": MINUTE, "mode": "accumulating", **options}

@@ -30,6 +30,10 @@ ROOT_MODULES = ["uncombine"] + [
 ]
 
 
+LONG = Path("docs/how-to/check_laws.md")
+"""A page whose examples take as long as many tests."""
+
+
 def modules() -> Iterator[str]:
     yield from ROOT_MODULES
     for room in ROOMS:
@@ -61,6 +65,14 @@ def sessions(text: str) -> list[pytest.MarkDecorator]:
     examples = [example.source for example in doctest.DocTestParser().get_examples(text)]
     examples += [example.code for example in pages.examples(text)]
     return [pytest.mark.spark] if "uc.session(" in "\n".join(examples) else []
+
+
+def marks_of(path: Path) -> list[pytest.MarkDecorator]:
+    """The README is run on each day, and a long page by `make full`."""
+    needs = sessions((ROOT / path).read_text())
+    if path == Path("README.md"):
+        needs.append(pytest.mark.daily)
+    return [*needs, pytest.mark.full] if path == LONG else needs
 
 
 def failures(tests: list[doctest.DocTest]) -> str:
@@ -104,9 +116,7 @@ def test_examples_in_code(name: str) -> None:
         pytest.fail(report, pytrace=False)
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(path, marks=sessions((ROOT / path).read_text()), id=str(path)) for path in DOCUMENTS]
-)
+@pytest.mark.parametrize("path", [pytest.param(path, marks=marks_of(path), id=str(path)) for path in DOCUMENTS])
 def test_examples_in_documents(path: Path) -> None:
     """The examples of one page, in one namespace, read from top to bottom."""
     if path == LIMITED:

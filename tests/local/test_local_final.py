@@ -15,7 +15,7 @@ import pytest
 from bounded import bounded_flow
 from reference.flows.case import grouped
 from reference.flows.draw import draw, table
-from seeds import seeds
+from seeds import seeds, share
 
 import uncombine as uc
 from uncombine.errors import UncombineError
@@ -119,7 +119,7 @@ NO_GAPS = [
 ]
 
 
-@pytest.mark.parametrize("window", NO_GAPS, ids=repr)
+@pytest.mark.parametrize("window", share(NO_GAPS), ids=repr)
 @pytest.mark.parametrize("changelog", [False, True], ids=["rows", "changelog"])
 def test_the_panes_are_those_of_raw_rows(window: uc.Window, changelog: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed, (count, by) in enumerate([(0, ("k",)), (1, ()), (60, ("k", "j")), (200, ("j",))]):

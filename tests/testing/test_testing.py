@@ -38,6 +38,7 @@ from planted.flows import (
     united,
 )
 from planted.wrong_flows import RIGHT_FLOWS, WRONG_FLOWS, forgets
+from seeds import share
 
 import uncombine as uc
 from uncombine.errors import FlowViolation, InvalidArgument
@@ -74,7 +75,7 @@ EXPIRING = {"sessions"}
 """Flows in which a late row that is in time does not meet a session that has expired."""
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", share(RIGHT))
 def test_right_flows_pass(name: str) -> None:
     flow, expected = RIGHT[name]
     check_flow(flow, expected, examples=8, late=name not in EXPIRING)
@@ -177,6 +178,7 @@ def lossy(trigger: uc.Trigger | None = None) -> tuple[uc.Flow, Callable[..., Any
     return flow.combine(by="k", n=uc.Count()), lambda rows: minutes(rows)[["n"]].reset_index()
 
 
+@pytest.mark.full
 def test_rows_that_a_flow_leaves_out_count_unless_the_expectation_allows_the_reason() -> None:
     flow, expected = lossy()
     with pytest.raises(FlowViolation, match=r"stage 1 left out as bad: 1 row \(give allow=\('bad',\) if they") as found:
@@ -202,6 +204,7 @@ def timeless(table: pa.Table) -> pa.Table:
     return table.set_column(place, table.field(place), pa.nulls(table.num_rows, table.field(place).type))
 
 
+@pytest.mark.full
 def test_a_search_in_which_no_row_counts_is_an_error() -> None:
     flow = plain().map(timeless).window(MINUTE, mode="retracting").combine(by="k", n=uc.Count())
     with pytest.raises(InvalidArgument, match=r"no row in any script counts, so nothing was compared: .*\('bad',\)"):

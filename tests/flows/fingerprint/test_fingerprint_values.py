@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 import pytest
+from seeds import share
 
 import uncombine as uc
 from uncombine.flows.fingerprint.content import content_of
@@ -57,7 +58,7 @@ def told(folder: Path, *arguments: str) -> list[str]:
     return run.stdout.split()
 
 
-@pytest.mark.parametrize("package", ["", "mine."])
+@pytest.mark.parametrize("package", share(["", "mine."]))
 def test_a_function_of_the_file_beside_counts(package: str, tmp_path: Path) -> None:
     """Under any name of the running module: as a script, by `python -m`, and imported, as `uncombine check` does."""
     folder = tmp_path / package.rstrip(".")

@@ -176,7 +176,7 @@ def written_by(grouping: Grouping, bundles: list[list[tuple[Any, ...]]], cells: 
 FIRES = uc.Repeatedly(uc.AfterCount(1))
 
 
-@pytest.mark.parametrize("window", [uc.Fixed("1 hour"), uc.Sessions("1 hour"), uc.Global()])
+@pytest.mark.parametrize("window", share([uc.Fixed("1 hour"), uc.Sessions("1 hour"), uc.Global()]))
 @pytest.mark.parametrize("trigger", [None, FIRES], ids=["waits", "fires"])
 def test_a_few_rows_more_write_a_few_bytes(window: uc.Window, trigger: Any) -> None:
     """Of a multiset of 60,000 values; it was written whole for every row that came to it."""

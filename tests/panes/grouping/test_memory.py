@@ -32,6 +32,7 @@ def faults(how: str) -> int:
     return int(ran.stdout)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has the setting")
 def test_steps_find_the_pages_of_the_one_before() -> None:
     pages_of_a_step = 40 * 250_000 * 8 // 4096

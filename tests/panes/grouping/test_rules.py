@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from opened import run_script
 from pipelines import Stage, pipeline
+from seeds import share
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NotRetractable
@@ -771,7 +772,7 @@ def test_rule_36_rows_before_the_output_watermark_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("window", [uc.Global(), uc.Fixed("1 minute"), uc.Sessions("1 minute"), uc.Calendar("day")])
-@pytest.mark.parametrize("policy", [None, "end_of_window", "start_of_window", "earliest", "latest", "watermark"])
+@pytest.mark.parametrize("policy", share([None, "end_of_window", "start_of_window", "earliest", "latest", "watermark"]))
 def test_rule_36_results_hold_no_times_but_those_of_the_data(window: Any, policy: str | None) -> None:
     """Also before the watermark has started, at the end of time, after clearing, and for late rows."""
     script = [add((70, 1)), add((80, 2)), mark(75), add((10, 3)), add((5, 4, "b")), END]

@@ -171,6 +171,7 @@ def test_composites_of_the_library_can_be_written_by_users() -> None:
         check_by_user(*case)
 
 
+@pytest.mark.full
 def test_sequences_can_be_written_by_users_where_windows_merge() -> None:
     compared = 0
     for seed, script, options in of_composites(0, 900):

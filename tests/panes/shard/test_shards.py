@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from seeds import share
 
 import uncombine as uc
 from uncombine.panes import Grouping, Operator
@@ -59,7 +60,10 @@ def sessions(rows: pd.DataFrame) -> Counter[Any]:
     return Counter((s.bidder, s.start, s.last + GAP, s.n) for s in found.itertuples())
 
 
-@pytest.mark.parametrize(("count", "each", "batches"), [(250, 0, 1), (1_500, 30, 1), (1_500, 30, 40)])
+@pytest.mark.parametrize(
+    ("count", "each", "batches"),
+    share(pytest.param(*bundles) for bundles in [(250, 0, 1), (1_500, 30, 1), (1_500, 30, 40)]),
+)
 def test_sessions_over_a_changelog_are_shown_once(count: int, each: int, batches: int) -> None:
     """A history of bids, a bundle for each row or each so many seconds: a bundle brings rows of some bidders and moves
     clocks past sessions of others."""
@@ -109,6 +113,7 @@ def test_rule_67_rows_are_judged_before_the_watermark_follows_the_hold() -> None
     assert running.state.watermark == 500 * SECOND
 
 
+@pytest.mark.full
 def test_many_deadlines_that_have_passed_are_no_loop() -> None:
     """Each of 1,500 windows, a microsecond apart, leaves one to the step in which the next window fires."""
     rows = [{"ts": f"1970-01-01T00:00:00.{n:06}Z"} for n in range(1_500)]
