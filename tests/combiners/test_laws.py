@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +25,7 @@ import uncombine as uc
 from uncombine.combiners.laws import LawViolation, check_laws, subjects, typed, values_of
 from uncombine.combiners.laws import kit as laws
 from uncombine.combiners.laws.expected import orders
+from uncombine.combiners.rows.group_sums import sum_int64
 
 
 def types(combiner: uc.Combiner, **given: Any) -> list[dict[str, pa.DataType]]:
@@ -441,3 +443,56 @@ def test_it_is_loaded_at_first_use_and_says_what_it_needs(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "needs hypothesis: install uncombine[testing]" in done.stdout
+
+
+class Total(uc.CombineFn):
+    """A sum whose results are right, to be spoilt."""
+
+    capability = uc.Capability.GROUP
+    fields = (pa.field("total", pa.int64()),)
+
+    def add(self, groups, *columns, weights=None):
+        return self.merge(groups, (pa.array(columns[0].values * (1 if weights is None else weights)),))
+
+    def merge(self, groups, accumulators):
+        return (pa.array(sum_int64(groups, np.asarray(accumulators[0]))),)
+
+    def negate(self, accumulators):
+        return (pc.negate(accumulators[0]),)
+
+    def extract(self, accumulators):
+        return accumulators[0]
+
+
+@pytest.mark.parametrize(
+    ("extract", "found"),
+    [
+        (lambda total: None, "NoneType"),
+        (lambda total: pa.chunked_array([total]), "ChunkedArray"),
+        (np.asarray, "ndarray"),
+        (lambda total: total.to_pylist(), "list"),
+        (lambda total: total.slice(0, max(len(total) - 1, 0)), "2 int64"),
+        (lambda total: pa.concat_arrays([total, pa.array([0])]), "4 int64"),
+    ],
+)
+def test_extract_of_a_bare_function_gives_one_array(extract: Callable[[pa.Array], Any], found: str) -> None:
+    spoilt = type("Spoilt", (Total,), {"extract": lambda self, accumulators: extract(accumulators[0])})
+    check_laws(Total(), values=st.integers(-9, 9), max_examples=10)
+    with pytest.raises(LawViolation, match=rf"extract\(a\)  gives  {found}\n") as caught:
+        check_laws(spoilt(), values=st.integers(-9, 9), max_examples=10)
+    assert caught.value.law == "declared types"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "found"),
+    [
+        (lambda arrays: tuple(array.cast(pa.int32()) for array in arrays), "3 int32"),
+        (lambda arrays: tuple(array.slice(0, max(len(array) - 1, 0)) for array in arrays), "2 int64"),
+        (lambda arrays: list(arrays), r"\[<pyarrow"),
+    ],
+)
+def test_accumulators_have_the_declared_fields(spoil: Callable[[Any], Any], found: str) -> None:
+    spoilt = type("Spoilt", (Total,), {"merge": lambda self, groups, some: spoil(Total.merge(self, groups, some))})
+    with pytest.raises(LawViolation, match=found) as caught:
+        check_laws(spoilt(), values=st.integers(-9, 9), max_examples=10)
+    assert caught.value.law == "declared types"

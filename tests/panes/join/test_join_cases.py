@@ -23,7 +23,15 @@ LEFT = pa.schema([("k", pa.string()), ("ts", STAMP), ("x", pa.int64()), ("diff",
 RIGHT = pa.schema([("k", pa.string()), ("ts", STAMP), ("y", pa.int64()), ("diff", pa.int64())])
 OPTIONS: dict[str, Any] = {"left_diff": "diff", "right_diff": "diff"}
 
+AGE = pa.field("age", pa.month_day_nano_interval())
+"""A column that cannot be hashed."""
+
 Bundle = list[tuple[Any, ...]]
+
+
+def in_windows(kind: pa.DataType) -> pa.Schema:
+    """The columns of rows whose windows have bounds of this type."""
+    return LEFT.append(pa.field("window", pa.struct([("start", kind), ("end", kind)])))
 
 
 def table(schema: pa.Schema, rows: Bundle) -> pa.Table:
@@ -334,6 +342,9 @@ def test_nested_values_and_dictionaries() -> None:
         ({"right_time": "z"}, LEFT, RIGHT, UnknownColumn, "right_time="),
         ({"right_diff": "k"}, LEFT, RIGHT, TypeMismatch, "int64"),
         ({}, LEFT, RIGHT, InvalidArgument, "rename it, or name it as left_diff="),
+        ({"how": "left"}, LEFT.append(AGE), RIGHT, TypeMismatch, "a join with retractions' hashes its input"),
+        ({"within": None}, in_windows(pa.int64()), in_windows(STAMP), TypeMismatch, "not a struct of timestamps"),
+        ({"within": None}, in_windows(STAMP), LEFT.append(pa.field("window", STAMP)), TypeMismatch, "not a struct of"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_refused_when_built(
@@ -348,6 +359,11 @@ def test_wrong_use_is_refused_when_built(
         return
     with pytest.raises(error, match=words):
         JoinOperator(Join(**given), left, right)
+
+
+def test_a_join_of_rows_that_are_only_added_hashes_no_values() -> None:
+    left, right = (LEFT.remove(3).append(AGE), RIGHT.remove(3))
+    assert "age" in JoinOperator(Join("k", within=within(0, 1)), left, right).output_schema.names
 
 
 def test_times_of_other_units_are_no_keys_of_one_type() -> None:

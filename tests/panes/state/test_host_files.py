@@ -135,3 +135,15 @@ def test_several_processes_share_the_files(tmp_path: Path) -> None:
         assert worker.returncode == 0, err.decode()
         assert int(out) > 100
     assert {path.name for path in (tmp_path / "cache").iterdir()} <= {f"n{i}" for i in range(7)}
+
+
+def test_a_file_that_could_not_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError("no space")
+
+    files = FileCache(tmp_path / "cache")
+    assert files.put("name", BYTES)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", refused)
+        assert not files.put("other", BYTES)
+    assert [path.name for path in (tmp_path / "cache").iterdir() if path.suffix == ".new"] == []
