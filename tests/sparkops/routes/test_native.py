@@ -171,6 +171,7 @@ def test_a_sum_that_is_too_large_is_told_by_both_ways(spark: SparkSession) -> No
             made.collect()
 
 
+@pytest.mark.daily
 def test_sums_of_large_integers_fit_if_only_the_result_does(spark: SparkSession) -> None:
     """Spark's own sum would overflow on the way."""
     groups = {"a": [2**63 - 1] * 3 + [-(2**63)] * 3 + [7], "b": [-(2**63), 2**62, 2**62 - 1], "c": [-1, -(2**32)]}

@@ -293,6 +293,7 @@ def test_folders_that_are_columns_are_read_by_the_tasks(spark: SparkSession, tmp
     assert flow.df.toArrow().to_pylist()[0]["n"] == 2
 
 
+@pytest.mark.daily
 def test_a_join_of_files_is_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(3)
     sides = []
@@ -308,13 +309,14 @@ def test_a_join_of_files_is_read_by_spark(spark: SparkSession, tmp_path: Path) -
         pq.write_table(rows, tmp_path / side / "a.parquet")
         sides.append(rows.to_pandas())
     flows = [uc.flow(tmp_path / side, spark=spark, time="ts") for side in ("left", "right")]
-    flow = flows[0].where(uc.col("left") % 3 == 0).join(flows[1], on="k", within=("0 seconds", "5 seconds"))
+    flow = flows[0].where(uc.col("left") % 3 == 0).join(flows[1], on="k", within=("-5 seconds", "5 seconds"))
     assert flow.explain().count("read by Spark itself") == 2
     left, right = sides
     both = left[left["left"] % 3 == 0].dropna(subset="k").merge(right, on="k")
     apart = (both["ts_y"] - both["ts_x"]).dt.total_seconds()
-    wanted = both[(apart >= 0) & (apart <= 5)]
-    got = flow.df.toPandas()
-    assert sorted(zip(got["left"], got["right"], strict=True)) == sorted(
-        zip(wanted["left"], wanted["right"], strict=True)
-    )
+    wanted = both[(apart >= -5) & (apart <= 5)]
+    last = wanted[["ts_x", "ts_y"]].max(axis=1).astype("datetime64[us, UTC]").astype("int64")
+    expected = sorted(zip(wanted["left"], wanted["right"], last, strict=True))
+    got = flow.df.toArrow()
+    times = got["event_time"].cast(pa.int64()).to_pylist()
+    assert sorted(zip(got["left"].to_pylist(), got["right"].to_pylist(), times, strict=True)) == expected
