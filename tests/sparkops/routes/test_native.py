@@ -175,6 +175,7 @@ def test_a_sum_that_is_too_large_is_told_by_both_ways(spark: SparkSession) -> No
 def test_sums_of_large_integers_fit_if_only_the_result_does(spark: SparkSession) -> None:
     """Spark's own sum would overflow on the way."""
     groups = {"a": [2**63 - 1] * 3 + [-(2**63)] * 3 + [7], "b": [-(2**63), 2**62, 2**62 - 1], "c": [-1, -(2**32)]}
+    groups |= {"e": [2**33, 5, 2**40 + 3], "f": [random.Random(1).randrange(-(2**61), 2**61) for _ in range(3)]}
     rows = [(k, x) for k, values in groups.items() for x in (*values, None)] + [("d", None)]
     df = spark.createDataFrame(rows, "k string, x bigint").coalesce(1).withColumn("ts", F.timestamp_micros(F.lit(0)))
     expected = {k: sum(values) for k, values in groups.items()} | {"d": None}
