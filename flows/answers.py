@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..panes.state.seed import Seed
 from .result import Result
 
 if TYPE_CHECKING:
@@ -30,14 +31,14 @@ class Answers(ABC):
     """
 
     @abstractmethod
-    def _run(self, script: Sequence[Any] | None) -> Result:
-        """The result of a run in this process, over the rows of a script if one is given."""
+    def _run(self, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
+        """The result of a run in this process, over the rows of a script if one is given, from a seed if one is."""
 
     @abstractmethod
     def _answer(self, way: str) -> Result:
         """The result of a run in this process, for the method that asks for it."""
 
-    def run(self, script: Sequence[Any] | None = None) -> Result:
+    def run(self, script: Sequence[Any] | None = None, *, start: Seed | str | None = None) -> Result:
         """Run the flow in this process, and return its panes in their order.
 
         Parameters
@@ -49,6 +50,8 @@ class Answers(ABC):
             processing time on, every timer that is due by then fires at its own time. A row arrives at the time in the
             flow's `processing_time` column; if it has none there, at the time of its entry. Without a script the rows
             of the source come as one bundle, and then the input ends.
+        start
+            A seed, or its folder: the run goes on where the run, the query or the history ended that it was made of.
 
         Returns
         -------
@@ -68,7 +71,7 @@ class Answers(ABC):
         >>> totals.run(script).select(["total", "diff", "step"]).to_pylist()
         [{'total': 10, 'diff': 1, 'step': 2}]
         """
-        return self._run(script)
+        return self._run(script, start)
 
     def collect(self) -> list[dict[str, Any]]:
         """Run the flow in this process; its rows as a list of dicts, as `run().collect()` gives them."""

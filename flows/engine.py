@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..panes.stage import Stage, StageInput
+from ..panes.state.seed import Seed
 from .changelog_reading import Reading
 from .result import Result
 from .tuning import LiveQuery
@@ -60,8 +61,8 @@ class Engine(ABC, Generic[FlowT]):
     """True if it can run a flow whose rows never end."""
 
     @abstractmethod
-    def run(self, flow: FlowT, script: Sequence[Any] | None) -> Result:
-        """The result of a flow in this process, over the rows of a script if one is given."""
+    def run(self, flow: FlowT, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
+        """The result of a flow in this process, over the rows of a script if one is given, from a seed if one is."""
 
     @abstractmethod
     def answer(self, flow: FlowT, way: str) -> Result:

@@ -29,6 +29,8 @@ from .settle import shows_again
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..panes.state.seed import Seed
+
 _WITH_A_TABLE = ("equals", "join", "join_asof")
 """The methods of an Arrow table that take another table."""
 
@@ -80,6 +82,8 @@ class Result:
     """The watermarks of the sources at each entry of the script."""
     weight: str = "diff"
     """The column that has the weights of the rows."""
+    save: Callable[[str], Seed] | None = None
+    """Writes the state of the run as a seed."""
     note: str = ""
     """A sentence on what the run has left open, such as windows that wait for the watermark; empty without any."""
 
@@ -159,7 +163,7 @@ class Result:
         >>> uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 9}]).run().head(1)["x"].to_pylist()
         [5]
         """
-        return replace(self, panes=self.panes.slice(0, _checked(rows)), write=None)
+        return replace(self, panes=self.panes.slice(0, _checked(rows)), write=None, save=None)
 
     def show(self, rows: int = ROWS) -> None:
         """Print the first panes, as the repr of the result has them.
@@ -235,6 +239,21 @@ class Result:
                 "to_table() takes a whole result of flow.run(), and not a part of one: write flow.to_table(target)"
             )
         self.write(target, keys)
+
+    def seed(self, to: str) -> Seed:
+        """Write the state at the end of the run as a seed, into a new folder, from which a run or a query goes on.
+
+        >>> import tempfile, uncombine as uc
+        >>> totals = uc.flow([{"ts": 0, "x": 5}], watermark="1 minute").window("1 hour").combine(n=uc.Sum("x"))
+        >>> first = [uc.Elements([{"ts": 0, "x": 5}])]
+        >>> seed = totals.run(first).seed(f"{tempfile.mkdtemp()}/seed")
+        >>> then = [uc.Elements([{"ts": 1, "x": 9}]), uc.Watermark(None)]
+        >>> totals.run(then, start=seed)["n"].to_pylist()
+        [14]
+        """
+        if self.save is None:
+            raise InvalidArgument("seed() takes a whole result of flow.run(), and not a part of one")
+        return self.save(to)
 
     def _place(self, stage: int) -> int:
         stages = len(self.of_stages)

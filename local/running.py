@@ -11,15 +11,20 @@ from typing import Any
 from ..errors import InvalidArgument
 from ..flows.flow import Flow, leaves_of
 from ..flows.result import Result
+from ..panes.state.seed import Seed
 from .script import check_script
 from .script_run import LocalRun
 
 
-def run(flow: Flow, script: Sequence[Any] | None) -> Result:
-    """The result of a flow over a script; without one that of its sources, which are a script or have rows."""
+def run(flow: Flow, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
+    """The result of a flow over a script; without one that of its sources, which are a script or have rows.
+
+    With `start` the steps begin with the state of a seed.
+    """
     if script is None:
         script = _own_script(flow)
-    return LocalRun(flow).of_tables() if script is None else LocalRun(flow).all(check_script(script))
+    running = LocalRun(flow, start=start)
+    return running.of_tables() if script is None else running.all(check_script(script))
 
 
 def _own_script(flow: Flow) -> Sequence[Any] | None:

@@ -26,6 +26,7 @@ from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Instant, Shard, by_bundle
+from ..panes.state.seed import Seed
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
@@ -33,6 +34,7 @@ from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import PACKAGE, FinalStep, bad_rows, in_slices, why_not_final
 from .local_inputs import InputNames, LocalInput, Part, source_tables
+from .run_seeds import begun, seed_of
 from .script import Clock, Elements, Entry, Watermark, instant
 from .source_rows import SourceRows
 from .unreadable_source_rows import UnreadableRows
@@ -58,12 +60,14 @@ class Saved:
 class LocalRun:
     """A flow in the middle of a run."""
 
-    def __init__(self, flow: Flow, idle_after: int | None = None) -> None:
-        self.flow, self.idle_after, self.graph = flow, idle_after, graph_of(flow)
+    def __init__(self, flow: Flow, idle_after: int | None = None, start: Seed | None = None) -> None:
+        self.flow, self.idle_after, self.start, self.graph = flow, idle_after, start, graph_of(flow)
         self.leaves = self.graph.leaves
         check_ends(self.graph)
         self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
-        self.now = MIN_TIME
+        if start is not None:
+            self.shards = begun(flow, self.shards, start)
+        self.now = max([MIN_TIME, *(shard.watermarks.now for shard in self.shards.values())])
         self.out: list[pa.Table] = []
         self.left_out: list[tuple[int, int, pa.Table]] = []
         self.unreadable = UnreadableRows(self.graph)
@@ -98,7 +102,8 @@ class LocalRun:
                 some = zip(self.leaves, tables, goes[place], strict=True)
                 self._entry(place, entry, {leaf: table[place] for leaf, table, to in some if to})
                 done()
-        return self._result(partial(_again, idle_after=self.idle_after, entries=entries), self._waiting())
+        again = partial(_again, idle_after=self.idle_after, entries=entries, start=self.start)
+        return self._result(again, self._waiting())
 
     def of_tables(self) -> Result:
         """The result of the rows of all sources, as one entry, and then the end."""
@@ -319,6 +324,7 @@ class LocalRun:
             watermarks=self.watermarks,
             weight=weight_of(self.flow) or DIFF,
             note=note,
+            save=partial(seed_of, self.flow, dict(self.shards)),
         )
 
 
@@ -360,8 +366,8 @@ def _turns(
         yield now if first + size >= len(times) else here[-1], chosen
 
 
-def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry]) -> Result:
-    return LocalRun(flow, idle_after).all(entries)
+def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry], start: Seed | None) -> Result:
+    return LocalRun(flow, idle_after, start).all(entries)
 
 
 def _of_tables(flow: Flow) -> Result:

@@ -23,6 +23,7 @@ from ..flows.flow import Flow
 from ..flows.graph import graph_of
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery
+from ..panes.state.seed import Seed
 from ..tables import write_result
 from .final_run import are_many, in_slices, why_not_final
 from .running import run
@@ -49,8 +50,8 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
     def engine(self) -> Engine[Flow]:
         return self
 
-    def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
-        return run(flow, script)
+    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
+        return run(flow, script, start)
 
     def answer(self, flow: Flow, way: str) -> Result:
         return run(flow, None)

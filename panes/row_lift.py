@@ -15,6 +15,7 @@ from ..combiners.rows.groups import stable_order
 from ..combiners.rows.key_codes import normal_keys
 from .parcels import AT, Parcel
 from .state.hashes import key_hashes
+from .state.operator import StatefulOperator
 
 
 class RowLift:
@@ -41,6 +42,10 @@ class RowLift:
         times = np.full(rows.num_rows, at) if isinstance(at, int) else at
         table = rows.append_column(AT, pa.array(times, pa.int64()))
         return [(shard, Parcel("rows", part)) for shard, part in split(table, self._shards(rows), self.shards)]
+
+    def routes(self, operator: StatefulOperator, store: str, rows: pa.Table) -> np.ndarray:
+        """The hash by which each row of a store of the step belongs to a shard: that of the rows it was made of."""
+        return operator.hashes(store, rows) if self.keys else np.zeros(rows.num_rows, np.uint64)
 
     def _shards(self, rows: pa.Table) -> np.ndarray:
         keys = [normal_keys(flat(rows[name])) for name in self.keys]

@@ -53,6 +53,9 @@ class StageLift(Protocol):
     def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
         """The parcels of rows that arrived `at`, each with the place of its shard."""
 
+    def routes(self, operator: StatefulOperator, store: str, rows: pa.Table) -> np.ndarray:
+        """The hash by which each row of a store of the step belongs to a shard."""
+
 
 @dataclass(frozen=True)
 class Stage(ABC):

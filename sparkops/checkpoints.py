@@ -16,10 +16,10 @@ from ..errors import InvalidArgument, UnreadableFile
 from ..flows.fingerprint.differences import check_same
 from ..flows.flow import Flow
 from ..panes.state.manifest import bytes_of, checked_head, extra_of
+from ..panes.watermarks.stored_watermarks import read_extra
 from ..windows.times import MAX_TIME, MIN_TIME, time_text
 from .query_log import is_checkpoint
 from .restarts import Restart, restart_of, step_names
-from .routes.stored_watermarks import read_extra
 from .routes.streaming import StreamRoute
 from .session import session
 from .source import spark_source

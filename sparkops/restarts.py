@@ -28,9 +28,9 @@ from ..flows.fingerprint.flow import Fingerprint
 from ..flows.flow import Flow, stages_of
 from ..flows.transform_names import transform_names
 from ..panes.state.manifest import extra_of
+from ..panes.watermarks.stored_watermarks import read_extra
 from .query_log import last_commit
 from .routes.base import Route
-from .routes.stored_watermarks import read_extra
 from .routes.streaming import StreamRoute
 
 if TYPE_CHECKING:

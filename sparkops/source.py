@@ -30,6 +30,7 @@ from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.grouping.pane_columns import PANE
 from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
+from ..panes.state.seed import Seed
 from .batches import write_table
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
@@ -132,7 +133,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def replayed(self) -> Source[Flow]:
         return super().replayed() if self.streaming else replace(self, input=self.input.replayed())
 
-    def run(self, flow: Flow, script: Sequence[Any] | None) -> Result:
+    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
         if script is None and flow.source.streaming:
             raise InvalidArgument(f"run() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
         if script is None:
@@ -140,7 +141,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
                 "run() of a flow over Spark takes a script, whose rows stand for those of Spark: write "
                 "flow.run(script), or flow.df for the rows of Spark"
             )
-        return run(flow, script)
+        return run(flow, script, start)
 
     def answer(self, flow: Flow, way: str) -> Result:
         if flow.source.streaming:

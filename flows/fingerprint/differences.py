@@ -44,11 +44,7 @@ def differences(stored: Fingerprint, now: Fingerprint, same: Collection[str] = (
 
 def refusal(places: Sequence[str], changed: Sequence[Sequence[Change]]) -> str | None:
     """The sentence that refuses the changes of all places; None without one."""
-    told = [
-        f"{place}{'; '.join(dict.fromkeys(one.text for one in some))}"
-        for place, some in zip(places, changed, strict=True)
-        if some
-    ]
+    told = told_changes(places, changed)
     if not told:
         return None
     accepted = tuple(dict.fromkeys(one.same for some in changed for one in some if one.same))
@@ -59,6 +55,15 @@ def refusal(places: Sequence[str], changed: Sequence[Sequence[Change]]) -> str |
         f"the checkpoint was written by another pipeline, {'; '.join(told)}; "
         f"{', '.join(remedies[:-1])}, or {remedies[-1]}"
     )
+
+
+def told_changes(places: Sequence[str], changed: Sequence[Sequence[Change]]) -> list[str]:
+    """The changes of each place in words, for the places that have some."""
+    return [
+        f"{place}{'; '.join(dict.fromkeys(one.text for one in some))}"
+        for place, some in zip(places, changed, strict=True)
+        if some
+    ]
 
 
 def changes(stored: Fingerprint, now: Fingerprint, same: Collection[str] = ()) -> list[Change]:

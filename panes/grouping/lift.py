@@ -22,6 +22,7 @@ from ...windows.times import MAX_TIME, MIN_TIME
 from ..parcels import AT, Parcel
 from ..row_lift import shard_of, split
 from ..state.hashes import key_hashes
+from ..state.operator import StatefulOperator
 from .cells import Cells
 from .compiled import CompiledGrouping
 from .grouping import Grouping
@@ -128,6 +129,11 @@ class Lift:
         if self.whole_keys or start is None:
             return key_hashes(keys, rows)
         return key_hashes(keys, rows, start // self.near if self.near else start)
+
+    def routes(self, operator: StatefulOperator, store: str, rows: pa.Table) -> np.ndarray:
+        """The hash by which each row of a store of the step belongs to a shard: that of its key or window."""
+        keys = [flat(rows[f"key.{i}"]) for i in range(len(self.compiled.grouping.by))]
+        return self.hashes(keys, int64_column(rows["num.start"]))
 
     @cached_property
     def near(self) -> int:

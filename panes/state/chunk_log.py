@@ -22,7 +22,7 @@ from ...windows.times import NEVER
 from .cache import ChunkCache
 from .codec import pack, pack_places, unpack, unpack_places
 from .hashes import Index
-from .manifest import Entry, Manifest, StoredChunk
+from .manifest import UNKNOWN, Entry, Manifest, StoredChunk
 from .operator import StatefulOperator
 from .operator_state import OperatorState
 from .store import Chunk, Store
@@ -109,20 +109,24 @@ def load(
     if manifest is None:
         return LoadedState(state=state, cache=cache)
     content = Manifest.read(manifest, state)
-    state = content.state
-    reading = _Load(log, cache, operator)
-    stores = {
-        name: None if store is None else reading.store(name, store, content.stored[name] or [], state.clocks)
-        for name, store in state.stores.items()
-    }
+    reading = _Load(log, cache, operator.hashes)
     return LoadedState(
-        state=replace(state, stores=stores),
+        state=reading.state(content),
         extra=content.extra,
         token=content.token,
         stored=reading.stored,
         next_id=content.next_id,
         cache=cache,
     )
+
+
+def stored_state(manifest: bytes, log: KeyValue) -> OperatorState:
+    """The state that was saved with this manifest, whatever operator made it: to be looked at, and not for a step.
+
+    Its rows are not found by hash, and a store without a row has no columns.
+    """
+    content = Manifest.read(manifest)
+    return _Load(log, ChunkCache(0), lambda _, rows: np.zeros(rows.num_rows, np.uint64)).state(content)
 
 
 def _passed(chunk: Chunk, least: Mapping[str, int], clocks: Mapping[str, int]) -> np.ndarray | None:
@@ -136,7 +140,7 @@ def _passed(chunk: Chunk, least: Mapping[str, int], clocks: Mapping[str, int]) -
 
 
 def _require(schema: pa.Schema, wanted: pa.Schema) -> None:
-    if not schema.equals(wanted):
+    if wanted is not UNKNOWN and not schema.equals(wanted):
         odd = [f"{field.name}: {field.type}" for field in schema if field not in list(wanted)]
         lacking = [f"{field.name}: {field.type}" for field in wanted if field not in list(schema)]
         raise StateMismatch(
@@ -245,13 +249,26 @@ class _Save:
 class _Load:
     """One load in progress."""
 
-    def __init__(self, log: KeyValue, cache: ChunkCache, operator: StatefulOperator) -> None:
-        self.log, self.cache, self.operator = log, cache, operator
+    def __init__(self, log: KeyValue, cache: ChunkCache, hashes: Callable[[str, pa.Table], np.ndarray]) -> None:
+        self.log, self.cache, self.hashes = log, cache, hashes
         self.stored: dict[Index, tuple[StoredChunk, Chunk]] = {}
 
-    def store(self, name: str, empty: Store, parts: Sequence[StoredChunk], clocks: Mapping[str, int]) -> Store:
-        """The store of the chunks that the manifest lists."""
-        return replace(empty, chunks=tuple(self._chunk(name, part, empty.schema, clocks) for part in parts))
+    def state(self, content: Manifest) -> OperatorState:
+        """The state of a manifest, with the rows of its stores."""
+        state = content.state
+        stores = {
+            name: None if store is None else self._store(name, store, content.stored[name] or [], state.clocks)
+            for name, store in state.stores.items()
+        }
+        return replace(state, stores=stores)
+
+    def _store(self, name: str, empty: Store, parts: Sequence[StoredChunk], clocks: Mapping[str, int]) -> Store:
+        """The store of the chunks that the manifest lists. Columns that nobody knows are those of its first chunk."""
+        schema, chunks = empty.schema, list[Chunk]()
+        for part in parts:
+            chunks.append(self._chunk(name, part, schema, clocks))
+            schema = chunks[0].table.schema if schema is UNKNOWN else schema
+        return Store(schema, tuple(chunks))
 
     def _chunk(self, name: str, part: StoredChunk, schema: pa.Schema, clocks: Mapping[str, int]) -> Chunk:
         chunk = self.cache.chunk(part.rows.key, part.stamp)
@@ -272,7 +289,7 @@ class _Load:
 
         def hashes(table: pa.Table) -> np.ndarray:
             _require(table.schema, schema)
-            return self.operator.hashes(name, table)
+            return self.hashes(name, table)
 
         try:
             rows = unpack(_fetched(self.log, entry), hashes)

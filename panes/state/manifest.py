@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from ...errors import StateMismatch
 from .manifest_checks import check_head, check_store, head_of
 from .operator_state import Counts, OperatorState
+from .store import Store
 
 VERSION = 3
 """The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
@@ -21,6 +24,9 @@ WITHOUT_DEPOSITS = 2
 
 _ADDED = "deposits"
 """The store that format 2 does not have, and that a grouping without divisible contents does not have either."""
+
+UNKNOWN = pa.schema([])
+"""The columns of a store that is read without its operator."""
 
 _BEGINNING = re.compile(rb'\{"version": ?(\d{1,9})[,}]')
 """The beginning of a manifest of any format."""
@@ -97,12 +103,18 @@ class Manifest:
         return json.dumps(head, separators=(",", ":")).encode() + b"\n" + self.extra
 
     @classmethod
-    def read(cls, written: bytes, empty: OperatorState) -> Manifest:
-        """The manifest that `written` wrote, all of it checked; `empty` is the operator's state before any row."""
+    def read(cls, written: bytes, empty: OperatorState | None = None) -> Manifest:
+        """The manifest that `written` wrote, all of it checked; `empty` is the operator's state before any row.
+
+        Without it the stores are those of the manifest, with unknown columns.
+        """
         head = checked_head(written)
+        if empty is None:
+            stores = {name: None if head[name] is None else Store(UNKNOWN) for name in head if name not in _HEAD}
+            empty = OperatorState(stores)
         head.setdefault(_ADDED, [] if _ADDED in empty.stores else None)
-        stores = {name: head.get(name) is not None for name in {**head, **empty.stores} if name not in _HEAD}
-        if stores != {name: empty.stores.get(name) is not None for name in stores}:
+        used = {name: head.get(name) is not None for name in {**head, **empty.stores} if name not in _HEAD}
+        if used != {name: empty.stores.get(name) is not None for name in used}:
             raise StateMismatch(
                 "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
             )

@@ -27,10 +27,10 @@ from ...panes.state.cache import ChunkCache
 from ...panes.state.chunk_log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
 from ...panes.state.operator import StatefulOperator
+from ...panes.watermarks.stored_watermarks import read_extra, restored, stored
 from ..tuning.worker import ready
 from ..wire import whole
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
-from .stored_watermarks import read_extra, restored, stored
 from .tasks import LiftLive, PaneLift
 
 if TYPE_CHECKING:

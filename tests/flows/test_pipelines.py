@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-import random
-
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from random_pipelines import SCHEMA, Pipeline, Rows, draw, draw_rows, rows_left
+from random_pipelines import Rows, drawn, rows_left
 from row_steps import script_of
 from seeds import seeds
 
-import uncombine as uc
 from uncombine.testing.survivors import Unclear, run_traced
 
-STRATEGIES = [uc.BoundedLag("2 minutes"), uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
 BUNCH = 50
-
-
-def drawn(seed: int) -> tuple[Pipeline, dict[str, pa.Table], bool]:
-    """A pipeline, the rows of its sources, and whether some of them may be late."""
-    r = random.Random(seed)
-    weighted = r.random() < 0.5
-    tables = {name: draw_rows(r, weighted, place) for place, name in enumerate("abc"[: r.choice([1, 2, 2, 3])])}
-    on_time = r.random() < 0.5
-    flows = {}
-    for name in tables:
-        strategy = STRATEGIES[0] if on_time else r.choice(STRATEGIES)
-        options = {"diff": "w" if weighted else None, "processing_time": "seen"}
-        flow = uc.flow(SCHEMA, name=name, watermark=strategy, **options)
-        flows[name] = flow if weighted else flow.select("ts", "k", "x")
-    return draw(r, flows), tables, not on_time
 
 
 def fault(seed: int) -> str | None:

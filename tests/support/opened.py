@@ -15,6 +15,7 @@ from uncombine.flows.result import Result
 from uncombine.flows.settings import Settings
 from uncombine.local.script_run import LocalRun
 from uncombine.local.sources import LocalSource
+from uncombine.panes.state.seed import Seed
 from uncombine.sparkops.changelogs import opened_over
 
 _OF_FILES = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch")
@@ -39,7 +40,13 @@ def flow_over(given: Any, settings: Settings, changelog: Any) -> uc.Flow:
     return flow_of_opening(opened_over(given, settings), settings, changelog)
 
 
-def run_script(
+def run_script(script: Sequence[Any], *, from_seed: Seed | None = None, **options: Any) -> Result:
+    """The result of a script through a flow of one grouping; every combiner among the options is a result."""
+    flow, idle_after = script_flow(script, **options)
+    return LocalRun(flow, idle_after, from_seed).all(list(script))
+
+
+def script_flow(
     script: Sequence[Any],
     *,
     window: Any,
@@ -47,8 +54,8 @@ def run_script(
     by: Any = (),
     idle_after: str | None = None,
     **options: Any,
-) -> Result:
-    """The result of a script through a flow of one grouping; every combiner among the options is a result."""
+) -> tuple[uc.Flow, int | None]:
+    """A flow of one grouping over a script, and the time after which its sources are idle."""
     combiners = {name: value for name, value in options.items() if isinstance(value, Combiner)}
     of_flow = {name: options.pop(name) for name in _OF_FLOW if name in options and name not in combiners}
     options = {name: value for name, value in options.items() if name not in combiners}
@@ -57,4 +64,4 @@ def run_script(
     # A script has an end, also where the watermark is that of each bundle.
     source = replace(source, source=replace(source.source, streaming=False))
     flow = source.window(window, **options).combine(by, **combiners)
-    return LocalRun(flow, None if idle_after is None else int(uc.span(idle_after))).all(list(script))
+    return flow, None if idle_after is None else int(uc.span(idle_after))

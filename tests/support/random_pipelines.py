@@ -349,3 +349,21 @@ def rows_left(table: pa.Table) -> Rows:
     ):
         out[row] += times
     return Counter({row: times for row, times in out.items() if times})
+
+
+STRATEGIES = [uc.BoundedLag("2 minutes"), uc.BoundedLag("2 minutes"), uc.BoundedLag("30 seconds"), uc.Monotonic()]
+
+
+def drawn(seed: int) -> tuple[Pipeline, dict[str, pa.Table], bool]:
+    """A pipeline, the rows of its sources, and whether some of them may be late."""
+    r = random.Random(seed)
+    weighted = r.random() < 0.5
+    tables = {name: draw_rows(r, weighted, place) for place, name in enumerate("abc"[: r.choice([1, 2, 2, 3])])}
+    on_time = r.random() < 0.5
+    flows = {}
+    for name in tables:
+        strategy = STRATEGIES[0] if on_time else r.choice(STRATEGIES)
+        options = {"diff": "w" if weighted else None, "processing_time": "seen"}
+        flow = uc.flow(SCHEMA, name=name, watermark=strategy, **options)
+        flows[name] = flow if weighted else flow.select("ts", "k", "x")
+    return draw(r, flows), tables, not on_time

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from uncombine.errors import StateMismatch
+from uncombine.panes.watermarks.stored_watermarks import read_extra, restored, stored
 from uncombine.panes.watermarks.watermarks import InputWatermarks, Watermarks
-from uncombine.sparkops.routes.stored_watermarks import read_extra, restored, stored
 
 
 def again(marks: InputWatermarks, strategies: list[str], now: list[str] | None = None) -> InputWatermarks:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import StateMismatch
-from ...panes.watermarks.watermarks import InputWatermarks, Watermarks
-from ...windows.times import MAX_TIME
+from ...windows.times import MAX_TIME, MIN_TIME
+from .watermarks import InputWatermarks, Watermarks
 
 
 def read_extra(text: bytes) -> dict[str, Any]:
@@ -64,6 +64,41 @@ def restored(extra: Mapping[str, Any], inputs: Sequence[Watermarks], strategies:
     return InputWatermarks(inputs=watermarks, least=extra["marks"]["least"], now=extra["marks"]["now"])
 
 
+def together(
+    several: Sequence[Mapping[str, Any]], inputs: Sequence[Watermarks], strategies: Sequence[str]
+) -> InputWatermarks:
+    """The watermarks of shards that were divided otherwise: the furthest that each source has reached.
+
+    The shards of the step before count as far as all of them have come, since they are others now.
+
+    >>> before = Watermarks.of_step(["shard 0", "shard 1"]).told([("shard 0", 5), ("shard 1", 9)], now=3)
+    >>> stored_now = stored(InputWatermarks((before,), 5, 3), ["the stage before"])
+    >>> together([stored_now], [Watermarks.of_step(["shard 7"])], ["the stage before"]).inputs[0].sources
+    {'shard 7': (5, 3)}
+    """
+    each = [restored(marks, inputs, strategies) for marks in several]
+    joined = tuple(_joined([marks.inputs[place] for marks in each], fresh) for place, fresh in enumerate(inputs))
+    least, now = max(marks.least for marks in each), max(marks.now for marks in each)
+    return InputWatermarks(inputs=joined, least=least, now=now)
+
+
+def _joined(several: Sequence[Watermarks], fresh: Watermarks) -> Watermarks:
+    sources: dict[str | None, tuple[int, int]] = {}
+    for name, (time, last) in (source for marks in several for source in marks.sources.items()):
+        before = sources.get(name, (time, last))
+        sources[name] = max(before[0], time), max(before[1], last)
+    if fresh.shards and sources.keys() != fresh.sources.keys():
+        reached = min((time for time, _ in sources.values()), default=MIN_TIME)
+        sources = dict.fromkeys(fresh.sources, (reached, max((last for _, last in sources.values()), default=MIN_TIME)))
+    return replace(
+        fresh,
+        sources=sources,
+        least=max(marks.least for marks in several),
+        now=max(marks.now for marks in several),
+        hold=min(marks.hold for marks in several),
+    )
+
+
 def _input(marks: Watermarks) -> dict[str, Any]:
     sources = [[name, time, last] for name, (time, last) in marks.sources.items()]
     hold = {} if marks.hold == MAX_TIME else {"hold": marks.hold}
@@ -76,4 +111,4 @@ def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Waterm
     return replace(fresh, sources=sources, least=marks["least"], now=marks["now"], hold=hold)
 
 
-__all__ = ["read_extra", "restored", "stored"]
+__all__ = ["read_extra", "restored", "stored", "together"]

@@ -1,0 +1,140 @@
+"""The ways out of a flow over Spark: a DataFrame, a writer of its stream, a table that stays up to date.
+
+Guarded by tests/sparkops/test_stream_writer.py and tests/sparkops/tables/test_live_table.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from .engine import Source
+from .settings import Settings, check_ingress
+from .tuning import LiveQuery
+
+
+class Outputs:
+    """The ways out of a flow over Spark. Those that run it in this process are `Answers`."""
+
+    source: Source[Any]
+    settings: Settings
+
+    @property
+    def df(self) -> Any:
+        """The panes of a flow over Spark, as a DataFrame of Spark. It is streaming if the source is.
+
+        A query of it is Spark's own. `write_stream` also looks at the checkpoint before it starts one.
+        """
+        check_ingress(self.settings, self.source.streaming)
+        return self.source.engine.df(self)
+
+    def to_table(
+        self,
+        target: str,
+        keys: str | Sequence[str] | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        same: Sequence[str] = (),
+    ) -> Any:
+        """Write the result into a table: once for a bounded flow, or again after each batch of a stream.
+
+        A bounded flow writes a new table, all of it or nothing, and returns None. A stream starts a query that keeps
+        the current result in the table, and returns it as a live table. Each batch is netted to one change for each
+        key. The table takes the changes and the number of the batch in one transaction: a repeated batch changes
+        nothing, and a reader never sees half a batch. The table is made when the query first starts. Its columns are
+        those of the flow without `diff` and `pane`, and `window_start` and `window_end` in the place of `window`. Rows
+        of a grouping that can be shown again are retracted, as before another grouping.
+
+        Parameters
+        ----------
+        target
+            The table, as a URL: "duckdb:path.db#table".
+        keys
+            The columns that no two rows share; those of the last grouping, and its window, if not given.
+        checkpoint
+            For a stream: the folder of the query's checkpoint. It belongs to the table: neither goes on without the
+            other.
+        trigger
+            The trigger of the query, as `writeStream.trigger` takes it: {"availableNow": True}, or
+            {"processingTime": "10 seconds"}. Without it a batch follows the other. With availableNow the query ends
+            when all rows are in the table; a timer of processing time that is due later fires in a later run.
+        same
+            The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was
+            written and compute the same: `same=("map 2",)`. Any other change that its state does not survive is refused
+            before the query starts.
+
+        Returns
+        -------
+        LiveTable or None
+            For a stream the query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table. After `with`
+            it is stopped at the end of the block.
+
+        Examples
+        --------
+        >>> import tempfile, uncombine as uc
+        >>> folder = tempfile.mkdtemp()
+        >>> rows = [{"ts": 0, "user": "ada", "score": 3}, {"ts": 1, "user": "ada", "score": 4}]
+        >>> totals = uc.flow(rows).window("global").combine(by="user", total=uc.Sum("score"))
+        >>> totals.to_table(f"duckdb:{folder}/scores.db#totals")
+
+        >>> spark = uc.session()
+        >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        >>> ticks = uc.flow(rates, time="timestamp", watermark="1 minute")
+        >>> counts = ticks.window("global", "each row").combine(n=uc.Count())
+        >>> live = counts.to_table(
+        ...     f"duckdb:{folder}/a.db#n", checkpoint=f"{folder}/c", trigger={"once": True}
+        ... )
+        >>> live.awaitTermination()
+        >>> live.arrow()["n"].to_pylist()
+        [10]
+        """
+        endless = self.source.streaming and self.source.engine.has_streams
+        query = LiveQuery.of(checkpoint, trigger, same, endless)
+        return self.source.engine.to_table(self, target, keys, query)
+
+    @property
+    def left_out(self) -> Any:
+        """The rows that the steps of a flow over Spark leave out, as a second DataFrame.
+
+        Its columns are `stage` (from 1 on, through all flows of a union or a join), `side` ("left" or "right" in a
+        join), `why` ("late", "bad", "unassigned" or "finished") and `row`, which has the columns of the step's input. A
+        DataFrame of its own runs the flow a second time; `foreach_batch` writes both from one query.
+        """
+        return self.source.engine.left_out(self)
+
+    def foreach_batch(self, function: Callable[[Any, Any, int], None]) -> Any:
+        """Write the panes of a stream and the rows that its steps leave out with one query.
+
+        `function(panes, left_out, number)` gets both DataFrames of each micro-batch, and its number. The result is a
+        writer of Spark's, as that of `flow.df.writeStream.foreachBatch(...)`: give it the checkpoint, and start it.
+        """
+        return self.source.engine.foreach_batch(self, function)
+
+    def write_stream(self, *, checkpoint: str | PathLike[str], same: Sequence[str] = ()) -> Any:
+        """A writer of the stream of panes that goes on from a checkpoint only where that is right.
+
+        It is Spark's own writer with the location of the checkpoint: choose a format or `foreachBatch`, and start it.
+        If the folder has a checkpoint, its steps are compared with those of the flow now, before anything starts.
+
+        Parameters
+        ----------
+        checkpoint
+            The folder of the checkpoint. It belongs to the flow.
+        same
+            The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was
+            written and compute the same: `same=("map 2",)`.
+
+        >>> import tempfile, uncombine as uc
+        >>> spark = uc.session()
+        >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window("1 hour")
+        >>> stream = hours.combine(n=uc.Count()).write_stream(checkpoint=tempfile.mkdtemp())
+        >>> query = stream.format("noop").trigger(once=True).start()
+        >>> query.awaitTermination()
+        """
+        return self.source.engine.write_stream(self, fspath(checkpoint), same)
+
+
+__all__ = ["Outputs"]
