@@ -44,8 +44,8 @@ class RowLift:
         return [(shard, Parcel("rows", part)) for shard, part in split(table, self._shards(rows), self.shards)]
 
     def routes(self, operator: StatefulOperator, store: str, rows: pa.Table) -> np.ndarray:
-        """The hash by which each row of a store of the step belongs to a shard: that of the rows it was made of."""
-        return operator.hashes(store, rows) if self.keys else np.zeros(rows.num_rows, np.uint64)
+        """The hash by which each row of a store of the step belongs to a shard."""
+        return operator.routes(store, rows)
 
     def _shards(self, rows: pa.Table) -> np.ndarray:
         keys = [normal_keys(flat(rows[name])) for name in self.keys]

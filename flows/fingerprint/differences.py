@@ -199,6 +199,8 @@ def _difference(name: str, stored: Any, now: Any) -> str | None:
         case "near":
             spans = [f"that start within {span or 0} microseconds" for span in (stored, now)]
             return f"it kept windows of a key in one shard {spans[0]}, and keeps those {spans[1]} (another version)"
+        case "found_by":
+            return "an earlier version found the rows that it remembers by other hashes"
         case "planned":
             was, is_ = (_orders(one or [False] * len(stored or now)) for one in (stored, now))
             return f"it read files {was} and reads them {is_}, so that it would not know which are read (order=)"

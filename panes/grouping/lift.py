@@ -132,6 +132,8 @@ class Lift:
 
     def routes(self, operator: StatefulOperator, store: str, rows: pa.Table) -> np.ndarray:
         """The hash by which each row of a store of the step belongs to a shard: that of its key or window."""
+        if self.whole_keys:
+            return operator.routes(store, rows)
         keys = [flat(rows[f"key.{i}"]) for i in range(len(self.compiled.grouping.by))]
         return self.hashes(keys, int64_column(rows["num.start"]))
 

@@ -16,6 +16,7 @@ from ...errors import TypeMismatch
 from ...triggers import AfterWatermark, walk
 from ...windows.times import MIN_TIME, NEVER
 from ..parcels import Parcel
+from ..state.hashes import key_hashes
 from ..state.operator_state import OperatorState, StepResult
 from ..state.store import Store
 from .atoms import atom_schema
@@ -106,3 +107,7 @@ class Operator:
         """The hashes by which the rows of a store are found again."""
         keys = [flat(rows[f"key.{i}"]) for i in range(len(self.shape.key_types))]
         return self.compiled.hashes(keys, rows["num.start"].to_numpy())
+
+    def routes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes by which the rows of a store belong to shards, if all windows of a key are in one."""
+        return key_hashes([flat(rows[f"key.{i}"]) for i in range(len(self.shape.key_types))], rows.num_rows)

@@ -14,8 +14,8 @@ from ...windows.times import MAX_TIME, MIN_TIME, NEVER
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores, store_of
-from ..rows.options import AdmittedRows, output, restored, stored, stored_schema
-from ..state.hashes import lookup
+from ..rows.options import ROW, AdmittedRows, key_arrays, output, restored, stored, stored_schema
+from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
 from .in_order import InOrder
@@ -66,6 +66,9 @@ class InOrderOperator(RowOperator):
         if self.in_order.diff is None:
             return np.zeros(rows.num_rows, np.uint64)
         return self.columns.row_hashes(restored(rows, self.columns.rows))[0]
+
+    def routes(self, store: str, rows: pa.Table) -> np.ndarray:
+        return key_hashes(key_arrays(rows, [ROW + name for name in self.in_order.by]), rows.num_rows)
 
     def _net(self, store: Store, bundle: AdmittedRows) -> tuple[pa.Table, Store]:
         """The rows of the bundle, netted with those in the store that may equal them, and the store without these."""

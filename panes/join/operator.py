@@ -109,5 +109,9 @@ class JoinOperator:
         keys = [flat(rows[f"key.{i}"]) for i in range(len(self.compiled.left.keys))]
         return key_hashes(keys, rows.num_rows)
 
+    def routes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hash by which each row of a store belongs to a shard."""
+        return self.hashes(store, rows)
+
 
 __all__ = ["JoinOperator"]

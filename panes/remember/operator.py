@@ -17,7 +17,7 @@ from ...windows import timestamps
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores
-from ..rows.options import AdmittedRows, output, output_schema
+from ..rows.options import EVENT_TIME, AdmittedRows, key_arrays, output, output_schema
 from ..state.hashes import lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
@@ -71,7 +71,9 @@ class RememberOperator(RowOperator):
 
     def _changes(self, store: Store, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Store]:
         """The rows of output for the rows of a changelog, and the store after them."""
-        low, high = self.columns.row_hashes(bundle.rows)
+        # By the columns that the lift reads, so that the hash of a stored row says which shard it belongs to.
+        names = [name if name in self.columns.user.names else EVENT_TIME for name in self.columns.read]
+        low, high = hash_rows_128([Column(key) for key in key_arrays(bundle.rows, names)])
         old_rows, store = store.take(lookup(low), {})
         old = old_rows.num_rows
         assert bundle.weights is not None

@@ -5,8 +5,9 @@ Guarded by tests/sparkops/test_steps.py and tests/panes/remember/test_remember.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,8 +26,10 @@ class RememberStage(RowStage):
 
     def keys(self, schema: pa.Schema) -> Sequence[str]:
         # A row and its retraction are equal.
-        user = self.options.columns(schema, "map()").user
-        return tuple(dict.fromkeys([*user.names, self.options.time]))
+        return self.options.columns(schema, "map()").read
+
+    def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+        return {**super().state_options(*schemas), "found_by": "the columns of the input"}
 
 
 __all__ = ["RememberStage"]

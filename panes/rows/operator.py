@@ -47,6 +47,10 @@ class RowOperator(ABC):
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which rows of a store of the state are looked up."""
 
+    def routes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hash by which each row of a store belongs to a shard: that of the keys of the rows it was made of."""
+        return self.hashes(store, rows)
+
     @abstractmethod
     def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""

@@ -167,6 +167,11 @@ class Columns:
             rows=rows, times=times, weights=weights, late=np.flatnonzero(late), bad=np.flatnonzero(~valid)
         )
 
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of the input by which a row equals its retraction."""
+        return tuple(dict.fromkeys([*self.user.names, self.options.time]))
+
     def row_hashes(self, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
         """A hash of 128 bits of each row: equal rows have equal hashes, and others have others."""
         return hash_rows_128([Column(rows[name]) for name in self.rows.names])

@@ -65,5 +65,8 @@ class StatefulOperator(Protocol):
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which rows of a store of the state are looked up."""
 
+    def routes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes by which rows of a store belong to shards, if all rows of a key are in one."""
+
 
 __all__ = ["StatefulOperator"]

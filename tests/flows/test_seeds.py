@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,22 @@ from opened import run_script
 from random_pipelines import drawn
 from reference.byrule.agree import combiners_of
 from reference.byrule.transcripts import SCHEMA
-from row_steps import script_of
+from row_steps import SCHEMA as ROWS
+from row_steps import START, Totals, draw_rows, scored, script_of
 from scripts import scripted
 from seeds import seeds
 
+import uncombine as uc
+from uncombine.flows.graph import graph_of
 from uncombine.flows.result import Result
-from uncombine.panes.state.seed import Seed, read_seed
+from uncombine.panes.parcels import Parcel
+from uncombine.panes.shard.arrivals import Arrival, arrivals
+from uncombine.panes.shard.shard import Shard
+from uncombine.panes.state.seed import Seed, SeedStep, ShardSeed, read_seed, write_piece
+from uncombine.panes.transforms import applied
+from uncombine.panes.watermarks.stored_watermarks import stored
+
+NOW = START + 86_400_000_000
 
 
 def check_resumed(run: Callable[..., Result], script: list[Any], r: random.Random, folder: Path) -> None:
@@ -53,3 +66,80 @@ def test_groupings_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
         return run_script(entries, from_seed=start, **options, **combiners_of(options), schema=SCHEMA)
 
     check_resumed(run, script, random.Random(seed), tmp_path)
+
+
+def rows_of_stores(shard: Shard) -> dict[str, Counter[str]]:
+    """The rows of each store with their clocks, as texts; without their order of arrival, which is that in a shard."""
+    out: dict[str, Counter[str]] = {}
+    for name, store in shard.state.stores.items():
+        for chunk in () if store is None else store.chunks:
+            _, table, wake = chunk.living()
+            clocks = [values for clock, values in wake.items() if clock != "order"]
+            names = [column for column in table.column_names if column != "order"]
+            rows = table.select(names).append_column("wake", pa.array(zip(*clocks, strict=True), pa.list_(pa.int64())))
+            out.setdefault(name, Counter()).update(map(repr, rows.to_pylist()))
+    return {name: rows for name, rows in out.items() if rows}
+
+
+def check_division(flow: uc.Flow, tables: list[pa.Table], shards: int, folder: Path) -> int:
+    """Each row of the state of one shard goes to the shard that has it if the rows are divided as they come.
+
+    Gives the number of rows of the state.
+    """
+    step = graph_of(flow).steps[0]
+    inputs = [feed.leaf.watermarks(feed.back) for feed in step.feeds if feed.leaf is not None]
+    alone = Shard.start(step.operator(), *inputs, ports=step.ports)
+    alone, _ = alone.take(NOW, *(Arrival([table]) for table in tables))
+    piece, files = write_piece(str(folder), 0, alone.state, stored(alone.watermarks, [""] * len(inputs)))
+    seed = ShardSeed(str(folder), SeedStep({}, (piece,), tuple(files)))
+    parcels: dict[int, list[Parcel]] = {}
+    for place, table in enumerate(tables):
+        port = step.ports[place] if step.ports else 0
+        lift = step.stage.lift(table.schema, shards, False, port)
+        for number, parcel in lift(table, NOW):
+            parcels.setdefault(number, []).append(replace(parcel, input=place))
+    found = 0
+    for number in range(shards):
+        one = Shard.start(step.operator(), *inputs, ports=step.ports)
+        if number in parcels:
+            one, _ = one.play(*arrivals(parcels[number], len(inputs)))
+        loaded = seed.state(one.operator, number, shards, partial(lift.routes, one.operator))
+        expected = rows_of_stores(one)
+        assert rows_of_stores(replace(one, state=loaded)) == expected
+        found += sum(rows.total() for rows in expected.values())
+    return found
+
+
+def first_steps() -> dict[str, Callable[[uc.Flow, uc.Flow], uc.Flow]]:
+    """A step of each kind over one source, or two."""
+    sums = {"by": ["k"], "x": uc.Sum("x"), "middle": uc.Median("x"), "ids": uc.CountDistinct("id")}
+    return {
+        "windows": lambda a, _: a.window("1 minute").combine(by="id", n=uc.Count()),
+        "windows of texts": lambda a, _: a.window("1 minute").combine(by=["k"], n=uc.Count(), x=uc.Sum("x")),
+        "long windows": lambda a, _: a.window("1 hour", "each row", mode="retracting").combine(**sums),
+        "sliding": lambda a, _: a.window(uc.Sliding("1 minute", "30 seconds")).combine(**sums),
+        "sessions": lambda a, _: a.window(uc.Sessions("20 seconds"), "each row").combine(**sums),
+        "distinct": lambda a, _: a.distinct("id", within="1 hour"),
+        "distinct of two": lambda a, _: a.distinct("k", "id", within="1 minute"),
+        "remember": lambda a, _: a.map(scored, remember=True, deterministic=False),
+        "in order": lambda a, _: a.in_order(by="k"),
+        "process": lambda a, _: a.process(by="k", function=Totals),
+        "join": lambda a, b: a.select("ts", "k", "x", "w").join(
+            b.select("ts", "k", "id", "w"), on="k", how="full", within=("0 seconds", "1 minute")
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", first_steps())
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_row_goes_to_the_shard_that_its_key_is_in(name: str, weighted: bool, tmp_path: Path) -> None:
+    found = 0
+    for seed in range(3):
+        r = random.Random(seed)
+        options = {"diff": "w" if weighted else None, "watermark": "1 hour"}
+        flows = [uc.flow(ROWS, name=letter, **options) for letter in "ab"]
+        flow = first_steps()[name](*flows)
+        steps = graph_of(flow).steps
+        tables = [applied(feed.transforms, draw_rows(r, weighted)) for feed in steps[0].feeds]
+        found += check_division(flow, tables, r.choice([2, 3, 7]), tmp_path)
+    assert found > 5 or (name == "remember" and not weighted)
