@@ -81,8 +81,8 @@ class Engine(ABC, Generic[FlowT]):
         """A writer of a stream that gives each batch of panes, and the rows left out in it, to a function."""
 
     @abstractmethod
-    def write_stream(self, flow: FlowT, checkpoint: str, same: Sequence[str]) -> Any:
-        """A writer of the stream of panes, whose checkpoint is that of this flow."""
+    def write_stream(self, flow: FlowT, checkpoint: str, same: Sequence[str], start: Seed | None = None) -> Any:
+        """A writer of the stream of panes, whose checkpoint is that of this flow, and may begin with a seed."""
 
     @abstractmethod
     def to_table(self, flow: FlowT, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
+from ..panes.state.seed import Seed, opened_seed
 from .engine import Source
 from .settings import Settings, check_ingress
 from .tuning import LiveQuery
@@ -112,7 +113,9 @@ class Outputs:
         """
         return self.source.engine.foreach_batch(self, function)
 
-    def write_stream(self, *, checkpoint: str | PathLike[str], same: Sequence[str] = ()) -> Any:
+    def write_stream(
+        self, *, checkpoint: str | PathLike[str], same: Sequence[str] = (), start: Seed | str | None = None
+    ) -> Any:
         """A writer of the stream of panes that goes on from a checkpoint only where that is right.
 
         It is Spark's own writer with the location of the checkpoint: choose a format or `foreachBatch`, and start it.
@@ -125,6 +128,11 @@ class Outputs:
         same
             The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was
             written and compute the same: `same=("map 2",)`.
+        start
+            A seed, or its folder, with which a query with a new checkpoint begins: `uc.checkpoint(...).seed(to=)` or
+            `result.seed(to=)`. `uc.Files` with `order=` go on where the seed's query ended; other sources need their
+            own option for it, and `seed.positions` are its texts. The folder is not needed any more as soon as each
+            source has had rows.
 
         >>> import tempfile, uncombine as uc
         >>> spark = uc.session()
@@ -134,7 +142,7 @@ class Outputs:
         >>> query = stream.format("noop").trigger(once=True).start()
         >>> query.awaitTermination()
         """
-        return self.source.engine.write_stream(self, fspath(checkpoint), same)
+        return self.source.engine.write_stream(self, fspath(checkpoint), same, opened_seed(start))
 
 
 __all__ = ["Outputs"]

@@ -9,23 +9,25 @@ from collections.abc import Collection, Sequence
 
 from ..errors import StateMismatch
 from ..panes.state.seed import Seed, SeedStep, ShardSeed
-from .fingerprint.differences import flow_changes, told_changes
+from .fingerprint.differences import flow_changes, number_of, told_changes
 from .fingerprint.flow import Fingerprint
 
 LAYOUT = ("shards", "whole_keys", "near")
 """The parts of a fingerprint that say how rows are divided among shards, which a seed leaves free."""
 
 
-def seed_steps(seed: Seed, now: Sequence[Fingerprint], same: Collection[str] = ()) -> list[ShardSeed]:
-    """The part of a seed for each step of a flow; raises if it is of another flow."""
-    number = len(now)
-    if len(seed.steps) != number:
-        raise _other(seed, [f"it has {len(seed.steps)} steps with state, and the flow has {number}"])
-    stored = [_laid_out(step, one) for step, one in zip(seed.steps, now, strict=True)]
-    told = told_changes([f"in stage {i}: " for i in range(1, number + 1)], flow_changes(stored, now, same))
-    if told:
-        raise _other(seed, told)
-    return [ShardSeed(seed.folder, step) for step in seed.steps]
+def seed_steps(seed: Seed, now: Sequence[Fingerprint], same: Collection[str] = ()) -> list[ShardSeed | None]:
+    """The part of a seed for each step of a flow; raises if it is of another flow.
+
+    A step whose sources had had no rows has no part, and begins without state.
+    """
+    steps = {number_of(step.made_by): step for step in seed.steps}
+    stored = [_laid_out(step, now[number - 1]) for number, step in steps.items() if number <= len(now)]
+    told = told_changes([f"in stage {number_of(one)}: " for one in now], flow_changes(stored, now, same))
+    if told or max(steps, default=0) > len(now):
+        raise _other(seed, told or [f"it has {len(steps)} steps with state, and the flow has {len(now)}"])
+    parts = [steps.get(number_of(one)) for one in now]
+    return [None if part is None else ShardSeed(seed.folder, part) for part in parts]
 
 
 def _laid_out(step: SeedStep, now: Fingerprint) -> Fingerprint:

@@ -24,6 +24,9 @@ def begun(flow: Flow, shards: Mapping[Step, Shard], seed: Seed) -> dict[Step, Sh
     out = dict[Step, Shard]()
     for step, part in zip(steps, seed_steps(seed, _fingerprints(flow, steps)), strict=True):
         shard = shards[step]
+        if part is None:
+            out[step] = shard
+            continue
         lift = step.stage.lift(step.schemas[0], 1, step.timed)
         state = part.state(shard.operator, 0, 1, partial(lift.routes, shard.operator))
         marks = part.watermarks(shard.watermarks.inputs, strategies_of(step), 0, 1)

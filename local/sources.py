@@ -91,7 +91,7 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
             "panes and left_out"
         )
 
-    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> Any:
+    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str], start: Seed | None = None) -> Any:
         raise InvalidArgument(
             f"this flow runs without Spark, so it has no stream to write: write {self.call}, whose result has the panes"
         )

@@ -28,6 +28,7 @@ from ..flows.fingerprint.flow import Fingerprint
 from ..flows.flow import Flow, stages_of
 from ..flows.transform_names import transform_names
 from ..panes.state.manifest import extra_of
+from ..panes.state.seed import Seed
 from ..panes.watermarks.stored_watermarks import read_extra
 from .query_log import last_commit
 from .routes.base import Route
@@ -69,7 +70,7 @@ class Restart:
         return refusal([f"in stage {one.number}: " for one in self.steps], [one.changes for one in self.steps])
 
 
-def checked_route(route: Route, checkpoint: str, same: Sequence[str]) -> Route:
+def checked_route(route: Route, checkpoint: str, same: Sequence[str], start: Seed | None = None) -> Route:
     """The route, which takes the steps of `same` as unchanged; raises if its state cannot go on from the checkpoint."""
     check_same(same, step_names(route.flow))
     if not isinstance(route, StreamRoute):  # it has no state
@@ -83,7 +84,9 @@ def checked_route(route: Route, checkpoint: str, same: Sequence[str]) -> Route:
             "taken for unchanged, and noted from now on",
             stacklevel=4,
         )
-    return replace(route, same=tuple(same))
+    begun = replace(route, same=tuple(same), start=start)
+    begun.check_start()
+    return begun
 
 
 def restart_of(route: StreamRoute, checkpoint: str, same: Sequence[str] = ()) -> Restart | None:

@@ -44,6 +44,7 @@ from .routes.native_rows import native_rows, rows_by_spark
 from .routes.replay import AtOnce
 from .scans.by_spark import by_spark
 from .scans.faster import faster
+from .seed_positions import started_at
 from .sql_types import arrow_type, spark_schema, spark_type
 from .stream_writer import checked_writer
 from .tables.live_table import live_table
@@ -172,14 +173,16 @@ class SparkSource(Source[Flow], Engine[Flow]):
         both = route_with_left_out(flow, self._input(flow)).df()
         return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(thin_function(BatchParts(function)))
 
-    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str]) -> DataStreamWriter:
+    def write_stream(
+        self, flow: Flow, checkpoint: str, same: Sequence[str], start: Seed | None = None
+    ) -> DataStreamWriter:
         if not flow.source.streaming:
             raise InvalidArgument(
                 "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
             )
         listen(self.input.spark)
         flow = as_stored(flow, self.input.spark, checkpoint)
-        route = checked_route(self.route(flow), checkpoint, same)
+        route = checked_route(self.route(started_at(flow, start)), checkpoint, same, start)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
 
     def draw(self, flow: Flow) -> str:

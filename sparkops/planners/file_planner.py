@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -57,6 +58,7 @@ class FilePlanner(Planner):
     ) -> None:
         self.form, self.order, self.time = form, order, time
         self.start, self.most, self.cores = frozenset(start), most, cores
+        self.first = FileOffset().stored
         self._frozen: Sequence[DataFile] | None = None
         self._least: Mapping[DataFile, int | None] = {}
 
@@ -66,7 +68,13 @@ class FilePlanner(Planner):
         return {"time": f"their least {self.time!r}", "name": "name", "modified": "their last change"}[self.order]
 
     def begin(self) -> Offset:
-        return FileOffset().stored
+        return self.first
+
+    def begun(self, offset: Offset) -> FilePlanner:
+        """A planner of the same files that begins after those of an offset."""
+        planner = copy(self)
+        planner.first = offset
+        return planner
 
     def freeze(self) -> None:
         self._frozen = self._there()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -23,13 +24,15 @@ from ...panes.grouping.pane_columns import PANE, TIMINGS
 from ...panes.parcels import Parcel
 from ...panes.shard.arrivals import arrivals, clock_of
 from ...panes.shard.shard import Instant, Shard
+from ...panes.stage import StageLift
 from ...panes.state.cache import ChunkCache
 from ...panes.state.chunk_log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
 from ...panes.state.operator import StatefulOperator
+from ...panes.state.seed import ShardSeed
 from ...panes.watermarks.stored_watermarks import read_extra, restored, stored
 from ..tuning.worker import ready
-from ..wire import whole
+from ..wire import shard_ids, whole
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .tasks import LiftLive, PaneLift
 
@@ -94,10 +97,24 @@ class ShardTask:
     """The form in which panes go to Spark as columns; None if they go as packed parcels."""
     same: tuple[str, ...] = ()
     """The steps that compute what they computed before, although they are written otherwise."""
+    seed: ShardSeed | None = None
+    """The part of a seed with which the shards begin."""
+    lift: Callable[[], StageLift] | None = None
+    """Makes the lift of the step, which says which shard a row of the seed belongs to."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
         return Shard.start(operator, *self.inputs, ports=self.ports)
+
+    def begun(self, fresh: Shard, shard: int) -> Shard:
+        """A shard without stored state, with its part of the seed."""
+        assert self.seed is not None
+        ids = shard_ids(self.fingerprint["shards"])
+        place, operator = ids.index(shard), fresh.operator
+        assert self.lift is not None
+        state = self.seed.state(operator, place, len(ids), partial(self.lift().routes, operator))
+        marks = self.seed.watermarks(self.inputs, self.strategies, place, len(ids))
+        return replace(fresh, state=state, watermarks=marks)
 
     def frames(
         self, shard: int, passing: Iterable[Packed], instants: Sequence[Instant], counted: str
@@ -168,6 +185,8 @@ class ShardProcessor:
         extra = None if old_manifest is None else self._stored_extra(old_manifest)
         loaded = load(old_manifest, self.log, self.operator, _CACHE)
         running, timer = replace(task.fresh(self.operator), state=loaded.state), None
+        if extra is None and task.seed is not None:
+            running = task.begun(running, shard)
         if extra is not None:
             marks = restored(extra, task.inputs, task.strategies)
             running, timer = replace(running, watermarks=marks), extra["timer"]

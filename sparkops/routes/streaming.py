@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,10 +13,13 @@ from ...errors import InvalidArgument
 from ...flows.fingerprint.flow import Fingerprint, Fingerprints
 from ...flows.graph import Feed, Step
 from ...flows.left_out import LEFT_OUT, beside
+from ...flows.seeds import seed_steps
 from ...panes.grouping.lift import needs_rows, where_combined
 from ...panes.grouping.pane_columns import few_values
 from ...panes.grouping.stage import GroupingStage
 from ...panes.parcels import Parcel
+from ...panes.stage import StageLift
+from ...panes.state.seed import Seed, ShardSeed
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
 from ..late_rows import LATE
@@ -62,6 +65,8 @@ class StreamRoute(Live):
     """True if the panes of the last step leave it as packed parcels, for a task that takes them as a whole."""
     same: tuple[str, ...] = ()
     """The steps that compute what they computed before, although they are written otherwise than in the checkpoint."""
+    start: Seed | None = None
+    """The seed with which the steps begin, where the checkpoint has no state of them yet."""
 
     def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         require_rocksdb(self.input.spark)
@@ -102,7 +107,20 @@ class StreamRoute(Live):
             left_out=self.forms.get(step),
             columns=self._columns(step) if then is None else None,
             same=self.same,
+            seed=self._seeds[step.number - 1] if self._seeds else None,
+            lift=partial(_lift, self.lift(step, 0)),
         )
+
+    def check_start(self) -> None:
+        """Raise if the seed is of another flow."""
+        _ = self._seeds
+
+    @cached_property
+    def _seeds(self) -> list[ShardSeed | None]:
+        """The part of the seed for each step; none without a seed."""
+        if self.start is None:
+            return []
+        return seed_steps(self.start, [self.fingerprint(step) for step in self.graph.steps], self.same)
 
     def fingerprint(self, step: Step) -> Fingerprint:
         """All on which the state of a step depends."""
@@ -146,6 +164,10 @@ class StreamRoute(Live):
             f"processing time: {clock}; {timers}",
             f"shards: {len(self.ids)}, one to a shuffle partition",
         )
+
+
+def _lift(live: LiftLive) -> StageLift:
+    return live.lift
 
 
 def require_rocksdb(spark: SparkSession) -> None:

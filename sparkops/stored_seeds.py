@@ -1,0 +1,89 @@
+"""The seed of a checkpoint: the state of all shards of a query, written by the tasks that read them.
+
+Guarded by tests/sparkops/stored/test_stored_seeds.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..errors import InvalidArgument
+from ..files.data_paths import escaped_name
+from ..panes.state.manifest import Manifest, extra_of
+from ..panes.state.operator_state import OperatorState
+from ..panes.state.seed import Seed, SeedFile, SeedPiece, SeedStep, require_free, write_piece, write_seed
+from ..panes.watermarks.stored_watermarks import read_extra
+from .query_log import last_commit
+from .stored_shards import StoredShards
+from .wire import shard_ids
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MARKS = ("strategy", "strategies", "inputs", "marks")
+"""The values beside the rows of a shard that are its watermarks."""
+
+
+def seed_of_checkpoint(spark: SparkSession, path: str, folder: str, batch: int | None = None) -> Seed:
+    """Write the state of a checkpoint, after its last batch or an earlier one, as a seed."""
+    require_free(folder)
+    done = last_commit(spark, path) if batch is None else batch
+    if done < 0:
+        raise InvalidArgument(f"{path!r} has no batch that is done, so there is no state to make a seed of")
+    steps = [step for number in operators(spark, path) if (step := _step(spark, path, number, folder, done))]
+    ordered = sorted(steps, key=lambda step: int(str(step.made_by["stage"]).partition(" ")[0]))
+    return write_seed(Seed(folder=folder, steps=tuple(ordered), positions=positions(spark, path, done)))
+
+
+def operators(spark: SparkSession, path: str) -> list[int]:
+    """The numbers under which Spark keeps the steps of a checkpoint."""
+    rows = spark.read.format("state-metadata").load(path).select("operatorId").collect()
+    return sorted({int(row["operatorId"]) for row in rows})
+
+
+def positions(spark: SparkSession, path: str, batch: int) -> tuple[str, ...]:
+    """Where a batch ends in each source of a query, as Spark has noted it."""
+    text = spark.read.text(escaped_name(f"{path}/offsets/{batch}"), wholetext=True).collect()[0][0]
+    return tuple(text.splitlines()[2:])
+
+
+def _step(spark: SparkSession, path: str, operator: int, folder: str, batch: int) -> SeedStep | None:
+    """A step of the seed; None if its sources have had no rows yet."""
+    shards = StoredShards(spark, path, operator, batch)
+    manifests = shards.manifests()
+    if not manifests:
+        return None
+    extras = {shard: read_extra(extra_of(manifest)) for shard, manifest in manifests.items()}
+    made_by = next(iter(extras.values()))["made_by"]
+    ids = shard_ids(int(made_by["shards"]))
+    write = _Write(folder, {shard: place for place, shard in enumerate(ids)})
+    rows = shards.mapped(write, "files string", manifests).collect()  # few: one for each shard
+    files = [SeedFile(**file) for row in rows for file in json.loads(row["files"])]
+    fresh = next(iter(extras))  # a shard that has never been called knows what all others know
+    pieces = [_piece(manifests.get(shard, manifests[fresh]), extras.get(shard, extras[fresh])) for shard in ids]
+    return SeedStep(made_by=made_by, pieces=tuple(pieces), files=tuple(files))
+
+
+def _piece(manifest: bytes, extra: Mapping[str, Any]) -> SeedPiece:
+    marks = {name: extra[name] for name in _MARKS if name in extra}
+    return SeedPiece.of(Manifest.read(manifest).state, marks)
+
+
+@dataclass(frozen=True)
+class _Write:
+    """Writes the rows of a shard, and tells the files."""
+
+    folder: str
+    places: Mapping[int, int]
+
+    def __call__(self, shard: int, state: OperatorState, manifest: bytes) -> Iterator[pa.RecordBatch]:
+        _, files = write_piece(self.folder, self.places[shard], state, {})
+        yield pa.RecordBatch.from_pydict({"files": [json.dumps([asdict(file) for file in files])]})
+
+
+__all__ = ["operators", "positions", "seed_of_checkpoint"]
