@@ -114,7 +114,7 @@ from .windows import (
 
 __version__ = "0.1.0"
 
-ON_SPARK = ("Accumulator", "progress", "session", "watch")
+ON_SPARK = ("Accumulator", "checkpoint", "progress", "session", "watch")
 """The public names that need pyspark; `from uncombine import *` leaves them out."""
 
 __all__ = [  # noqa: RUF022
@@ -239,6 +239,7 @@ if TYPE_CHECKING:
     from .files.files import Files
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
+    from .sparkops.checkpoints import checkpoint
     from .sparkops.progress import progress, watch
     from .sparkops.session import session
     from .sparkops.stored.accumulator import Accumulator

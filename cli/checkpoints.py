@@ -7,19 +7,32 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ..panes.showing import TablePreview
+from ..panes.showing import TablePreview, shown_rows
 from .module_names import flow_at
 from .parser import Parser
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..sparkops.checkpoints import Checkpoint
 
 
 def add_checkpoint(parser: Parser) -> None:
     """The command `checkpoint`, with its options."""
     checkpoint = parser.command("checkpoint", _checkpoint, "show what a checkpoint holds (starts Spark)")
     checkpoint.add_argument("path", metavar="FOLDER", help="the folder of the checkpoint")
+    asked = checkpoint.add_mutually_exclusive_group()
+    asked.add_argument(
+        "--rows", type=int, metavar="STEP", help="the rows of the state of a step: keys, windows, panes shown"
+    )
+    asked.add_argument("--largest", type=int, metavar="N", help="the N largest rows of the state of each step")
+    asked.add_argument("--sources", action="store_true", help="each source, its watermark and its last report")
+    asked.add_argument("--counts", action="store_true", help="the rows without a result since the start, by the reason")
+    checkpoint.add_argument("--part", help="with --rows: a part of the state, such as 'left rows' of a join")
+    checkpoint.add_argument("--batch", type=int, metavar="N", help="after an earlier batch instead of the last one")
     checkpoint.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -58,21 +71,43 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
-    from ..sparkops.checkpoints import read_checkpoint
+    from pyspark.sql import SparkSession
 
-    checkpoint = read_checkpoint(arguments.path)
-    if arguments.json:
-        stages = [{**asdict(one), "watermark": one.shown_watermark} for one in checkpoint.stages]
-        print(json.dumps({"path": checkpoint.path, "last_batch": checkpoint.last_batch, "stages": stages}))
-        return 0
-    print(f"{checkpoint.path}: last batch {checkpoint.last_batch}")
-    for one in checkpoint.stages:
-        print(f"\nstage {one.stage}: {one.shards} shards, {one.state_bytes:,} bytes, watermark {one.shown_watermark}")
-        facts: Mapping[str, Any] = {**one.made_by, "watermark strategy": ", ".join(one.strategies)}
-        lines = [[f"rows in {name}", f"{count:,}"] for name, count in one.held.items()]
-        lines += [[name, str(value)] for name, value in facts.items() if name not in ("stage", "shards")]
-        print(TablePreview(rows=lines, numbers=[False, False]).text())
+    from ..sparkops.checkpoints import checkpoint
+
+    running = SparkSession.getActiveSession()
+    found = checkpoint(arguments.path)
+    try:
+        print(_asked(found if arguments.batch is None else found.at(arguments.batch), arguments))
+    finally:
+        if running is None:
+            found.spark.stop()
     return 0
+
+
+def _asked(found: Checkpoint, arguments: argparse.Namespace) -> str:
+    """The part of a checkpoint that was asked for, as text; its steps if none was."""
+    if arguments.rows is not None:
+        return _told(found.rows(arguments.rows, arguments.part), arguments.json)
+    if arguments.largest is not None:
+        every = [found.largest(step.number, arguments.largest) for step in found.steps]
+        return "\n\n".join(_told(table, arguments.json) for table in every)
+    if arguments.sources:
+        return _told(found.sources(), arguments.json)
+    if arguments.counts:
+        counts = {f"step {step.number}": dict(step.counts) for step in found.steps}
+        if arguments.json:
+            return json.dumps(counts)
+        lines = [[name, why, f"{count:,}"] for name, some in counts.items() for why, count in some.items()]
+        return TablePreview(rows=lines, numbers=[False, False, True]).text()
+    if arguments.json:
+        steps = [{**asdict(step), "made_by": dict(step.made_by)} for step in found.steps]
+        return json.dumps({"path": found.path, "batch": found.batch, "steps": steps}, default=str)
+    return str(found)
+
+
+def _told(table: pa.Table, as_json: bool) -> str:
+    return json.dumps(table.to_pylist(), default=str) if as_json else shown_rows(table, title="", whole=True).text()
 
 
 __all__ = ["add_check", "add_checkpoint"]

@@ -12,8 +12,8 @@ from ..panes.state.seed import Seed, SeedStep, ShardSeed
 from .fingerprint.differences import flow_changes, number_of, told_changes
 from .fingerprint.flow import Fingerprint
 
-LAYOUT = ("shards", "whole_keys", "near")
-"""The parts of a fingerprint that say how rows are divided among shards, which a seed leaves free."""
+FREE = ("shards", "whole_keys", "near", "planned")
+"""The parts of a fingerprint that a seed leaves free: how rows are divided among shards, and who lists files."""
 
 
 def seed_steps(seed: Seed, now: Sequence[Fingerprint], same: Collection[str] = ()) -> list[ShardSeed | None]:
@@ -32,8 +32,8 @@ def seed_steps(seed: Seed, now: Sequence[Fingerprint], same: Collection[str] = (
 
 def _laid_out(step: SeedStep, now: Fingerprint) -> Fingerprint:
     """The fingerprint of a step as if its rows had been divided as they are now."""
-    free = {name: value for name, value in step.made_by.items() if name not in LAYOUT}
-    return {**free, **{name: now[name] for name in LAYOUT if name in now}}
+    free = {name: value for name, value in step.made_by.items() if name not in FREE}
+    return {**free, **{name: now[name] for name in FREE if name in now}}
 
 
 def _other(seed: Seed, told: Sequence[str]) -> StateMismatch:

@@ -5,24 +5,23 @@ Guarded by tests/flows/test_seeds.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from ..flows.fingerprint.flow import Fingerprint, Fingerprints
 from ..flows.flow import Flow
-from ..flows.graph import Graph, Step, graph_of
+from ..flows.graph import Graph, Step
 from ..flows.seeds import seed_steps
 from ..panes.shard.shard import Shard
 from ..panes.state.seed import Seed, SeedStep, require_free, write_piece, write_seed
-from ..panes.watermarks.stored_watermarks import stored
+from ..panes.watermarks.stored_watermarks import OF_A_STEP, stored
 
 
-def begun(flow: Flow, shards: Mapping[Step, Shard], seed: Seed) -> dict[Step, Shard]:
+def begun(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], seed: Seed) -> dict[Step, Shard]:
     """The shards of a run, fresh ones, with the state of a seed."""
-    steps = list(shards)
     out = dict[Step, Shard]()
-    for step, part in zip(steps, seed_steps(seed, _fingerprints(flow, steps)), strict=True):
+    for step, part in zip(graph.steps, seed_steps(seed, _fingerprints(flow, graph)), strict=True):
         shard = shards[step]
         if part is None:
             out[step] = shard
@@ -34,12 +33,11 @@ def begun(flow: Flow, shards: Mapping[Step, Shard], seed: Seed) -> dict[Step, Sh
     return out
 
 
-def seed_of(flow: Flow, shards: Mapping[Step, Shard], folder: str) -> Seed:
+def seed_of(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], folder: str) -> Seed:
     """Write the state of a run as a seed."""
     require_free(folder)
-    steps = list(shards)
     written = []
-    for step, made_by in zip(steps, _fingerprints(flow, steps), strict=True):
+    for step, made_by in zip(graph.steps, _fingerprints(flow, graph), strict=True):
         shard = shards[step]
         marks = stored(shard.watermarks, strategies_of(step))
         piece, files = write_piece(folder, 0, shard.state, marks)
@@ -50,12 +48,12 @@ def seed_of(flow: Flow, shards: Mapping[Step, Shard], folder: str) -> Seed:
 def strategies_of(step: Step) -> list[str]:
     """The watermark strategy of each input of a step, as text. Under another one the sources have other names."""
     leaves = (feed.leaf for feed in step.feeds)
-    return ["the stage before" if leaf is None else repr(leaf.settings.strategy) for leaf in leaves]
+    return [OF_A_STEP if leaf is None else repr(leaf.settings.strategy) for leaf in leaves]
 
 
-def _fingerprints(flow: Flow, steps: Sequence[Step]) -> list[Fingerprint]:
-    of = Fingerprints(flow, Graph(tuple(steps), graph_of(flow).ends))
-    return [of(step, step.schemas, 1, True, 0) for step in steps]
+def _fingerprints(flow: Flow, graph: Graph) -> list[Fingerprint]:
+    of = Fingerprints(flow, graph)
+    return [of(step, step.schemas, 1, True, 0) for step in graph.steps]
 
 
 __all__ = ["begun", "seed_of", "strategies_of"]

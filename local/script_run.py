@@ -66,7 +66,7 @@ class LocalRun:
         check_ends(self.graph)
         self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
         if start is not None:
-            self.shards = begun(flow, self.shards, start)
+            self.shards = begun(flow, self.graph, self.shards, start)
         self.now = max([MIN_TIME, *(shard.watermarks.now for shard in self.shards.values())])
         self.out: list[pa.Table] = []
         self.left_out: list[tuple[int, int, pa.Table]] = []
@@ -324,7 +324,7 @@ class LocalRun:
             watermarks=self.watermarks,
             weight=weight_of(self.flow) or DIFF,
             note=note,
-            save=partial(seed_of, self.flow, dict(self.shards)),
+            save=partial(seed_of, self.flow, self.graph, dict(self.shards)),
         )
 
 

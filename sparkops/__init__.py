@@ -9,6 +9,7 @@ from ..errors import SparkUnavailable
 if find_spec("pyspark") is None:
     raise SparkUnavailable("this part of uncombine needs pyspark: install it with pip install 'uncombine[spark]'")
 
+from .checkpoints import Checkpoint, checkpoint
 from .combine_per_key import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
@@ -16,8 +17,10 @@ from .stored.accumulator import Accumulator
 
 __all__ = [
     "Accumulator",
+    "Checkpoint",
     "Progress",
     "StageProgress",
+    "checkpoint",
     "combine_per_key",
     "progress",
     "session",

@@ -1,124 +1,311 @@
-"""The contents of a checkpoint of a flow, read from Spark's state store without running the flow.
+"""What a checkpoint of a query holds, read from Spark's state store while the query runs or after it.
 
-Guarded by tests/cli/test_command_line.py.
+The idea: a checkpoint is opened as a value that only looks. Each shard is read by a task of its own, and what leaves
+the tasks is in the words of a user: keys, windows, what was shown, what each window waits for.
+
+Guarded by tests/sparkops/stored/test_checkpoints.py and tests/cli/test_command_line.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from os import PathLike, fspath
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
-from ..errors import InvalidArgument, UnreadableFile
-from ..flows.fingerprint.differences import check_same
+from ..errors import InvalidArgument
+from ..flows.fingerprint.differences import check_same, number_of, words_of
 from ..flows.flow import Flow
-from ..panes.state.manifest import bytes_of, checked_head, extra_of
-from ..panes.watermarks.stored_watermarks import read_extra
-from ..windows.times import MAX_TIME, MIN_TIME, time_text
-from .query_log import is_checkpoint
+from ..panes.state.manifest import Manifest, bytes_of, extra_of
+from ..panes.state.operator_state import Counts, OperatorState
+from ..panes.state.seed import Seed
+from ..panes.watermarks.stored_watermarks import OF_A_STEP, read_extra
+from ..windows.times import MAX_TIME, MIN_TIME
+from .query_log import is_checkpoint, last_commit
 from .restarts import Restart, restart_of, step_names
 from .routes.streaming import StreamRoute
 from .session import session
 from .source import spark_source
+from .sql_types import spark_schema
+from .stored_rows import PARTS, part_named, shown_state
+from .stored_seeds import operators, positions, seed_of_checkpoint
+from .stored_shards import StoredShards
 from .time_modes import as_stored
 
+_SOURCES = pa.schema(
+    [
+        ("step", pa.int64()),
+        ("input", pa.int64()),
+        ("source", pa.string()),
+        ("watermark", pa.timestamp("us", "UTC")),
+        ("last_report", pa.timestamp("us", "UTC")),
+        ("holds", pa.bool_()),
+    ]
+)
+
 
 @dataclass(frozen=True)
-class StoredStage:
+class StoredStep:
     """A step of a flow as a checkpoint holds it, over all its shards."""
 
-    stage: str
-    """The number of the step, such as "1 of 2"."""
-    made_by: Mapping[str, Any]
-    """The parts of the flow on which the state depends."""
-    strategies: Sequence[str]
+    number: int
+    words: str
+    """The step in a few words."""
+    rows: Mapping[str, int]
+    """The number of rows of each part of its state."""
+    bytes: int
+    """The bytes of its state, as they are stored."""
     shards: int
-    """The number of shards with state."""
-    held: Mapping[str, int] = field(default_factory=dict)
-    """The number of rows in each store; that of windows is `windows`."""
-    state_bytes: int = 0
-    watermark: int = MIN_TIME
-    """The least watermark of all shards, in microseconds."""
+    watermark: datetime | None
+    """The least watermark of all shards; None before the first and at the end of time."""
+    output_watermark: datetime | None
+    """The time before which the step gives no row any more."""
+    counts: Mapping[str, int]
+    """The numbers of rows without a result since the query first started, by the reason."""
+    made_by: Mapping[str, Any] = field(repr=False)
+    """The parts of the flow on which the state depends."""
 
-    @property
-    def shown_watermark(self) -> str:
-        """The watermark as a text."""
-        return time_text(self.watermark)
+    def __str__(self) -> str:
+        parts = ", ".join(f"{count:,} {name}" for name, count in self.rows.items()) or "no rows"
+        mark = "none" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}"
+        left_out = ", ".join(f"{count:,} {why}" for why, count in self.counts.items() if count)
+        more = f"; left out: {left_out}" if left_out else ""
+        return f"step {self.number}, {self.words}: {parts} in {self.bytes:,} bytes, watermark {mark}{more}"
 
 
 @dataclass(frozen=True)
-class StoredFlow:
-    """The contents of a checkpoint: the last batch that was committed, and its steps."""
+class Checkpoint:
+    """A checkpoint of a streaming query, to be looked into. Its query may be running; nothing of it is changed.
+
+    `uc.checkpoint(path)` makes it.
+    """
 
     path: str
-    last_batch: int | None
-    stages: Sequence[StoredStage]
+    batch: int
+    """The batch after which it is looked at."""
+    spark: SparkSession = field(repr=False)
+
+    def at(self, batch: int) -> Checkpoint:
+        """The same checkpoint after an earlier batch, as long as Spark keeps its state: for 100 batches, if not set."""
+        if not 0 <= batch <= self.batch:
+            raise InvalidArgument(f"the checkpoint has batches 0 to {self.batch}, and at({batch}) is none of them")
+        return replace(self, batch=batch)
+
+    @property
+    def steps(self) -> list[StoredStep]:
+        """The steps that keep state, in their order. A step whose sources have had no rows is not there yet."""
+        return [one.step for one in self._stored]
+
+    def counts(self, step: int | None = None) -> dict[str, int]:
+        """The numbers of rows without a result since the query first started, by the reason, of one step or of all."""
+        some = self.steps if step is None else [self._step(step).step]
+        return {name: sum(one.counts[name] for one in some) for name in asdict(Counts())}
+
+    def sources(self) -> pa.Table:
+        """The sources of each step: the watermark that each has reached, and the processing time of its last report.
+
+        `holds` is true for the one that holds the watermark of its step, because none has a lesser time.
+        """
+        rows = [row for one in self._stored for row in one.sources()]
+        times = {name: timestamps_of([row[name] for row in rows]) for name in ("watermark", "last_report")}
+        plain = {name: [row[name] for row in rows] for name in ("step", "input", "source", "holds")}
+        return pa.table({**plain, **times}).select(_SOURCES.names).cast(_SOURCES)
+
+    def df(self, step: int = 1, part: str | None = None) -> DataFrame:
+        """The rows of the state of a step, as a DataFrame.
+
+        They have the keys, the window, how many rows it has, whether some are new since its last pane, the panes that
+        are `shown` and not retracted, the watermark or the processing time at which it is needed next, and its bytes.
+        `part` names one of several parts, as `steps` has them: `"left rows"` of a join.
+        """
+        one = self._step(step)
+        name = part_named(part, one.stores, f"step {step}")
+        sample = one.shards.mapped(_Sample(name, one.step.made_by), "schema binary", one.manifests).take(1)
+        if not sample:
+            raise InvalidArgument(f"step {step} of the checkpoint {self.path!r} keeps no {PARTS.get(name, name)} now")
+        schema = spark_schema(pa.ipc.read_schema(pa.py_buffer(bytes(sample[0]["schema"]))))
+        return one.shards.mapped(_Rows(name, one.step.made_by), schema, one.manifests)  # type: ignore[arg-type]
+
+    def rows(self, step: int = 1, part: str | None = None) -> pa.Table:
+        """The rows of the state of a step, as an Arrow table; see `df`."""
+        return self.df(step, part).toArrow()
+
+    def largest(self, step: int = 1, n: int = 20, part: str | None = None) -> pa.Table:
+        """The `n` rows of the state of a step that have the most bytes."""
+        df = self.df(step, part)
+        return df.orderBy(df["bytes"].desc()).limit(n).toArrow()
+
+    def seed(self, to: str) -> Seed:
+        """Write the state as a seed into a new folder, from which another query or a run begins.
+
+        It has the rows of each step, the watermarks, and the positions of the sources (`seed.positions`), and no number
+        of shards: `flow.write_stream(checkpoint=new, start=seed)` divides it among as many as the session has.
+        """
+        return seed_of_checkpoint(self.spark, self.path, to, self.batch)
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Where each source has been read to, as the text in which Spark notes it."""
+        return positions(self.spark, self.path, self.batch)
+
+    @cached_property
+    def _stored(self) -> list[_StoredShards]:
+        every = (StoredShards(self.spark, self.path, number, self.batch) for number in operators(self.spark, self.path))
+        some = [_StoredShards(shards, found) for shards in every if (found := shards.manifests())]
+        return sorted(some, key=lambda one: one.step.number)
+
+    def _step(self, number: int) -> _StoredShards:
+        found = {one.step.number: one for one in self._stored}
+        if number not in found:
+            raise InvalidArgument(
+                f"the checkpoint {self.path!r} has state of the steps {sorted(found)}, and not of {number!r}"
+            )
+        return found[number]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.path} after batch {self.batch}", *map(str, self.steps)])
 
 
-def read_checkpoint(path: str) -> StoredFlow:
-    """Read what a checkpoint holds, in the running session of Spark or in one for this alone."""
-    if not Path(path).is_dir():
-        raise InvalidArgument(f"there is no folder {path!r}")
-    running = SparkSession.getActiveSession()
-    spark = session("uncombine checkpoint", cores=1) if running is None else running
-    try:
-        return stored_flow(spark, path)
-    finally:
-        if running is None:
-            spark.stop()
+@dataclass(frozen=True)
+class _StoredShards:
+    """The shards of a step, with their manifests."""
+
+    shards: StoredShards
+    manifests: Mapping[int, bytes]
+
+    @cached_property
+    def states(self) -> list[OperatorState]:
+        """The states without the rows of their stores."""
+        return [Manifest.read(manifest).state for manifest in self.manifests.values()]
+
+    @cached_property
+    def extra(self) -> Mapping[str, Any]:
+        """The values that a shard keeps beside its rows; what is asked of them is the same in all."""
+        return read_extra(extra_of(next(iter(self.manifests.values()))))
+
+    @property
+    def stores(self) -> list[str]:
+        """The names of the stores that the step has."""
+        return [name for name, store in self.states[0].stores.items() if store is not None]
+
+    @cached_property
+    def step(self) -> StoredStep:
+        made_by, counts, rows = self.extra["made_by"], Counts(), dict[str, int]()
+        for state, manifest in zip(self.states, self.manifests.values(), strict=True):
+            counts += state.counts
+            for name, chunks in Manifest.read(manifest).stored.items():
+                alive = sum(chunk.alive for chunk in chunks or ())
+                rows[PARTS.get(name, name)] = rows.get(PARTS.get(name, name), 0) + alive
+        return StoredStep(
+            number=number_of(made_by),
+            words=words_of(made_by),
+            rows={name: count for name, count in rows.items() if count},
+            bytes=sum(map(bytes_of, self.manifests.values())),
+            shards=len(self.manifests),
+            watermark=_instant(min(state.watermark for state in self.states)),
+            output_watermark=_instant(min(state.output_watermark for state in self.states)),
+            counts=asdict(counts),
+            made_by=made_by,
+        )
+
+    def _sources(self, place: int, sources: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+        """The sources of an input; the shards of the step before are one."""
+        strategies = self.extra.get("strategies", [self.extra.get("strategy")])
+        if strategies[place] != OF_A_STEP or not sources:
+            return sources
+        return [("the step before", min(time for _, time, _ in sources), max(last for *_, last in sources))]
+
+    def sources(self) -> Iterator[dict[str, Any]]:
+        """The sources of each input of the step."""
+        extra = self.extra
+        inputs = extra["inputs"] if "inputs" in extra else [extra["marks"]]
+        least = min((time for one in inputs for _, time, _ in one["sources"]), default=MIN_TIME)
+        for place, one in enumerate(inputs, 1):
+            for source, time, last in self._sources(place - 1, one["sources"]):
+                yield {
+                    "step": self.step.number,
+                    "input": place,
+                    "source": source,
+                    "watermark": time,
+                    "last_report": last,
+                    "holds": time == least,
+                }
 
 
-def stored_flow(spark: SparkSession, path: str) -> StoredFlow:
-    """Read what a checkpoint holds; the query may be running."""
-    folder = Path(path)
-    if not (folder / "commits").is_dir():
+@dataclass(frozen=True)
+class _Sample:
+    """The columns of the rows of a shard, which are those of all."""
+
+    name: str
+    made_by: Mapping[str, Any]
+
+    def __call__(self, shard: int, state: OperatorState, manifest: bytes) -> Iterator[pa.RecordBatch]:
+        table = shown_state(self.name, state, self.made_by)
+        if table.num_rows:
+            yield pa.RecordBatch.from_pydict({"schema": [table.schema.serialize().to_pybytes()]})
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a shard in the words of a user."""
+
+    name: str
+    made_by: Mapping[str, Any]
+
+    def __call__(self, shard: int, state: OperatorState, manifest: bytes) -> Iterator[pa.RecordBatch]:
+        table = shown_state(self.name, state, self.made_by)
+        if table.num_rows:
+            yield from table.combine_chunks().to_batches(max_chunksize=10_000)
+
+
+def checkpoint(path: str | PathLike[str], *, spark: SparkSession | None = None) -> Checkpoint:
+    """Open the checkpoint of a streaming query, to look into it; the query may be running, and nothing is changed.
+
+    Parameters
+    ----------
+    path
+        The folder of the checkpoint.
+    spark
+        The session that reads it; the one that is running if not given, or else a new one.
+
+    Examples
+    --------
+    >>> import tempfile, uncombine as uc
+    >>> spark, folder = uc.session(), tempfile.mkdtemp()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window("1 hour").combine(n=uc.Count())
+    >>> query = hours.write_stream(checkpoint=folder).format("noop").trigger(once=True).start()
+    >>> query.awaitTermination()
+    >>> found = uc.checkpoint(folder)
+    >>> found.steps[0].rows, found.rows(1)["rows"].to_pylist()
+    ({'windows': 1}, [10])
+    """
+    path = fspath(path)
+    found = spark or SparkSession.getActiveSession() or session("uncombine checkpoint", cores=1)
+    batch = last_commit(found, path)
+    if batch < 0:
         raise InvalidArgument(
             f"{path!r} is no checkpoint of a streaming query that has ended a batch: it has no folder 'commits'"
         )
-    batches = [int(name.name) for name in (folder / "commits").iterdir() if name.name.isdigit()]
-    last = max(batches, default=None)
-    operators = sorted(int(name.name) for name in (folder / "state").glob("*") if name.name.isdigit())
-    stages = [_stage(manifests) for number in operators if (manifests := _manifests(spark, path, number))]
-    return StoredFlow(path=path, last_batch=last, stages=sorted(stages, key=lambda one: one.stage))
+    return Checkpoint(path=path, batch=batch, spark=found)
 
 
-def _manifests(spark: SparkSession, path: str, operator: int) -> list[bytes]:
-    """The manifest of each shard of an operator."""
-    reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "manifest")
-    try:
-        return [bytes(row.value) for row in reader.load(path).select("value.value").collect()]
-    except Exception as error:  # of Spark's many kinds, and of the JVM
-        first = str(error).strip().partition("\n")[0]
-        raise UnreadableFile(
-            f"Spark cannot read the state of operator {operator} in {path!r}: {first}", path
-        ) from error
+def timestamps_of(times: Sequence[int]) -> pa.Array:
+    """Microseconds as timestamps; the beginning and the end of time are null."""
+    values = [None if time in (MIN_TIME, MAX_TIME) else time for time in times]
+    return pa.array(values, pa.int64()).cast(pa.timestamp("us", "UTC"))
 
 
-def _stage(manifests: Sequence[bytes]) -> StoredStage:
-    row_counts: dict[str, int] = {}
-    least = MAX_TIME
-    for written in manifests:
-        head = checked_head(written)
-        least = min(least, head["watermark"])
-        for name, parts in head.items():
-            if isinstance(parts, list) and all(isinstance(part, dict) and "alive" in part for part in parts):
-                row_counts[name] = row_counts.get(name, 0) + sum(part["alive"] for part in parts)
-    extra = read_extra(extra_of(manifests[0]))
-    made_by = extra["made_by"]
-    strategies = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
-    size = sum(map(bytes_of, manifests))
-    row_counts.pop("percentiles", None)
-    return StoredStage(
-        stage=made_by["stage"],
-        made_by=made_by,
-        strategies=strategies,
-        shards=len(manifests),
-        held=row_counts,
-        state_bytes=size,
-        watermark=least,
+def _instant(time: int) -> datetime | None:
+    return (
+        None
+        if time <= MIN_TIME or time >= MAX_TIME
+        else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
     )
 
 
@@ -137,4 +324,4 @@ def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Rest
     return restart_of(route, checkpoint, same) or Restart(())
 
 
-__all__ = ["StoredFlow", "StoredStage", "check_restart", "read_checkpoint", "stored_flow"]
+__all__ = ["Checkpoint", "StoredStep", "check_restart", "checkpoint"]

@@ -14,6 +14,9 @@ from ...errors import StateMismatch
 from ...windows.times import MAX_TIME, MIN_TIME
 from .watermarks import InputWatermarks, Watermarks
 
+OF_A_STEP = "the stage before"
+"""What stands for the watermark strategy of an input whose rows are those of another step."""
+
 
 def read_extra(text: bytes) -> dict[str, Any]:
     """The values that a shard stores beside its rows; raises `StateMismatch` unless they can be those of a shard."""
@@ -111,4 +114,4 @@ def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Waterm
     return replace(fresh, sources=sources, least=marks["least"], now=marks["now"], hold=hold)
 
 
-__all__ = ["read_extra", "restored", "stored", "together"]
+__all__ = ["OF_A_STEP", "read_extra", "restored", "stored", "together"]

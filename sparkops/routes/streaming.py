@@ -21,6 +21,7 @@ from ...panes.parcels import Parcel
 from ...panes.stage import StageLift
 from ...panes.state.seed import Seed, ShardSeed
 from ...panes.transforms import Transform, applied
+from ...panes.watermarks.stored_watermarks import OF_A_STEP
 from ..inputs import wire_map
 from ..late_rows import LATE
 from ..session import PROVIDER, ROCKSDB
@@ -95,7 +96,7 @@ class StreamRoute(Live):
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""
         leaves = (feed.leaf for feed in step.feeds)
-        strategies = ("the stage before" if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
+        strategies = (OF_A_STEP if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
         return ShardTask(
             operator=self.operator(step),
             inputs=self.inputs(step),

@@ -14,8 +14,8 @@ import pytest
 import stored
 from shell_events import REPLAY
 
+import uncombine as uc
 from uncombine.cli.command_line import main, parser_of
-from uncombine.sparkops import checkpoints
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(events: str) -> None:
@@ -138,25 +138,24 @@ def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.spark
-def test_a_checkpoint_shows_its_stages(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    checkpoint = stored.unpacked(stored.CHECKPOINT, tmp_path) / "checkpoint"
-    stored.at_home(checkpoint, tmp_path / "rows")
-    assert main(["checkpoint", str(checkpoint)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{checkpoint}: last batch {stored.BEFORE - 1}"
-    heads = [line for line in lines if line.startswith("stage ")]
-    assert heads
-    for head in heads:
-        assert re.fullmatch(r"stage \d of \d: 2 shards, [\d,]+ bytes, watermark 2016-01-20T12:0\d:.*Z", head)
-    assert {line.split("  ")[0] for line in lines} >= {"rows in windows", "combiners", "watermark strategy"}
+def test_a_checkpoint_shows_what_it_holds(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = stored.unpacked(stored.CHECKPOINT, tmp_path) / "checkpoint"
+    stored.at_home(folder, tmp_path / "rows")
 
+    def asked(*words: str) -> str:
+        assert main(["checkpoint", str(folder), *words]) == 0
+        return capsys.readouterr().out
 
-def test_a_checkpoint_can_be_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stage = checkpoints.StoredStage("1 of 1", {"stage": "1 of 1"}, ["Monotonic()"], 2, {"windows": 3}, 99, 0)
-    monkeypatch.setattr(checkpoints, "read_checkpoint", lambda path: checkpoints.StoredFlow(path, 4, [stage]))
-    assert main(["checkpoint", "c", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["last_batch"], found["stages"][0]["watermark"]) == (4, "1970-01-01T00:00:00Z")
-    assert found["stages"][0]["held"] == {"windows": 3}
+    found = uc.checkpoint(folder, spark=spark)
+    lines = asked().splitlines()
+    assert lines[0] == f"{folder} after batch {stored.BEFORE - 1}"
+    assert len(lines) > 1
+    for line in lines[1:]:
+        assert re.match(r"step \d, a grouping by .*: .*\d windows.* in [\d,]+ bytes, watermark 2016-01-20 12:0", line)
+    assert json.loads(asked("--json"))["batch"] == stored.BEFORE - 1
+    assert {"window", "panes", "bytes"} <= set(asked("--rows", "1").splitlines()[0].split())
+    assert len(json.loads(asked("--rows", "1", "--json"))) == found.rows(1).num_rows
+    assert asked("--largest", "1").count("bytes") == len(found.steps)
+    assert "watermark" in asked("--sources").splitlines()[0]
+    assert json.loads(asked("--counts", "--json"))["step 1"].keys() == {"dropped", "finished", "unassigned", "bad"}
+    assert "dropped" in asked("--counts")
