@@ -36,6 +36,7 @@ PAGES = {
     "uncombine.testing": "testing",
     "uncombine.sparkops": "spark",
     "uncombine.sparkops.progress": "progress",
+    "uncombine.sparkops.checkpoints": "progress",
     "uncombine.sparkops.session": "flow",
 }
 
@@ -62,6 +63,7 @@ METHODS: dict[str, set[str]] = {
     "KeyFunction": set(),
     "KeyContext": {"advance", "wake"},
     "Result": set(),
+    "Checkpoint": set(),
 }
 
 STEPS = {

@@ -90,7 +90,8 @@ def check_division(flow: uc.Flow, tables: list[pa.Table], shards: int, folder: P
     inputs = [feed.leaf.watermarks(feed.back) for feed in step.feeds if feed.leaf is not None]
     alone = Shard.start(step.operator(), *inputs, ports=step.ports)
     alone, _ = alone.take(NOW, *(Arrival([table]) for table in tables))
-    piece, files = write_piece(str(folder), 0, alone.state, stored(alone.watermarks, [""] * len(inputs)))
+    marks = stored(alone.watermarks, [""] * len(inputs))
+    piece, files = write_piece(str(folder), 0, alone.state, marks)
     seed = ShardSeed(str(folder), SeedStep({}, (piece,), tuple(files)))
     parcels: dict[int, list[Parcel]] = {}
     for place, table in enumerate(tables):
@@ -98,16 +99,27 @@ def check_division(flow: uc.Flow, tables: list[pa.Table], shards: int, folder: P
         lift = step.stage.lift(table.schema, shards, False, port)
         for number, parcel in lift(table, NOW):
             parcels.setdefault(number, []).append(replace(parcel, input=place))
-    found = 0
+    running = []
     for number in range(shards):
         one = Shard.start(step.operator(), *inputs, ports=step.ports)
-        if number in parcels:
-            one, _ = one.play(*arrivals(parcels[number], len(inputs)))
-        loaded = seed.state(one.operator, number, shards, partial(lift.routes, one.operator))
-        expected = rows_of_stores(one)
-        assert rows_of_stores(replace(one, state=loaded)) == expected
-        found += sum(rows.total() for rows in expected.values())
-    return found
+        running.append(one.play(*arrivals(parcels[number], len(inputs)))[0] if number in parcels else one)
+    expected = list(map(rows_of_stores, running))
+    operator = alone.operator
+    routes = partial(lift.routes, operator)
+
+    def divided(part: ShardSeed, count: int) -> list[dict[str, Counter[str]]]:
+        states = [part.state(operator, number, count, routes) for number in range(count)]
+        return [rows_of_stores(replace(alone, state=state)) for state in states]
+
+    assert divided(seed, shards) == expected
+    # The shards write pieces, from which the same number of shards takes its own, and another all that is its own.
+    written = [write_piece(str(folder), place, one.state, marks) for place, one in enumerate(running)]
+    pieces, files = tuple(piece for piece, _ in written), tuple(file for _, some in written for file in some)
+    again = ShardSeed(str(folder), SeedStep({}, pieces, files))
+    assert divided(again, shards) == expected
+    assert divided(again, 2 * shards) == divided(seed, 2 * shards)
+    assert divided(again, 3) == divided(seed, 3)
+    return sum(rows.total() for one in expected for rows in one.values())
 
 
 def first_steps() -> dict[str, Callable[[uc.Flow, uc.Flow], uc.Flow]]:

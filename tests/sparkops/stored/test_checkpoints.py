@@ -48,7 +48,7 @@ def test_the_windows_of_a_grouping(spark: SparkSession, tmp_path: Path) -> None:
         (1, {"windows": 4}, 2, at(40)),
         (2, {"windows": 1}, 2, at(40)),
     ]
-    windows, waits_for = found.rows(1), "waits_for_watermark"
+    windows = found.rows(1)
     frame = pd.DataFrame(ROWS, columns=["s", "user", "x"])
     expected = frame.groupby(["user", frame.s // 60]).x.agg(["sum", "median", "count"]).reset_index().to_dict("records")
     got = {

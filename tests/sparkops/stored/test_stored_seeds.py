@@ -43,7 +43,7 @@ def run(one: uc.Flow, folder: Path, name: str, **options: Any) -> list[dict[str,
     out, checkpoint = str(folder / f"{name} out"), str(folder / name)
     stream = one.write_stream(checkpoint=checkpoint, **options).format("parquet").option("path", out)
     stream.trigger(availableNow=True).start().awaitTermination()
-    rows = pq.read_table(out).select(["window", "n", "most", "diff"]).to_pylist()
+    rows = pq.read_table(out).select(["n", "most", "diff"]).to_pylist()
     shutil.rmtree(out)
     return sorted(rows, key=repr)
 
@@ -81,7 +81,7 @@ def test_a_run_of_this_process_moves_to_spark_and_back(spark: SparkSession, tmp_
     (rows / "a.parquet").unlink()
     put(rows, "b", THEN)
     expected = here.run([entries(FIRST), entries(THEN)])
-    last = [row for row in expected.select(["window", "n", "most", "diff", "step"]).to_pylist() if row.pop("step") == 1]
+    last = [row for row in expected.select(["n", "most", "diff", "step"]).to_pylist() if row.pop("step") == 1]
     seed = first.seed(str(tmp_path / "seed"))
     assert run(flow(spark, rows, 2), tmp_path, "there", start=seed) == sorted(last, key=repr)
     back = uc.checkpoint(tmp_path / "there", spark=spark).seed(str(tmp_path / "back"))
