@@ -239,7 +239,7 @@ if TYPE_CHECKING:
     from .files.files import Files
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
-    from .sparkops.checkpoints import checkpoint
+    from .sparkops.checkpoints.contents import checkpoint
     from .sparkops.progress import progress, watch
     from .sparkops.session import session
     from .sparkops.stored.accumulator import Accumulator

@@ -17,7 +17,7 @@ from .parser import Parser
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..sparkops.checkpoints import Checkpoint
+    from ..sparkops.checkpoints.contents import Checkpoint
 
 
 def add_checkpoint(parser: Parser) -> None:
@@ -52,7 +52,7 @@ def add_check(parser: Parser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from ..sparkops.checkpoints import check_restart
+    from ..sparkops.checkpoints.before_restart import check_restart
 
     restart = check_restart(flow_at(arguments.flow, "check"), arguments.checkpoint, arguments.same)
     if arguments.json:
@@ -71,17 +71,10 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
-    from pyspark.sql import SparkSession
+    from ..sparkops.checkpoints.contents import opened_checkpoint
 
-    from ..sparkops.checkpoints import checkpoint
-
-    running = SparkSession.getActiveSession()
-    found = checkpoint(arguments.path)
-    try:
+    with opened_checkpoint(arguments.path) as found:
         print(_asked(found if arguments.batch is None else found.at(arguments.batch), arguments))
-    finally:
-        if running is None:
-            found.spark.stop()
     return 0
 
 

@@ -36,7 +36,7 @@ PAGES = {
     "uncombine.testing": "testing",
     "uncombine.sparkops": "spark",
     "uncombine.sparkops.progress": "progress",
-    "uncombine.sparkops.checkpoints": "progress",
+    "uncombine.sparkops.checkpoints.contents": "progress",
     "uncombine.sparkops.session": "flow",
 }
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..panes.state.seed import Seed
 from .result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ..panes.state.seed import Seed
 
 
 class Answers(ABC):

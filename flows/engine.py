@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..panes.stage import Stage, StageInput
-from ..panes.state.seed import Seed
 from .changelog_reading import Reading
 from .result import Result
 from .tuning import LiveQuery
+
+if TYPE_CHECKING:
+    from ..panes.state.seed import Seed
 
 FlowT = TypeVar("FlowT")
 """A flow, which is built over what is here."""
@@ -61,7 +63,7 @@ class Engine(ABC, Generic[FlowT]):
     """True if it can run a flow whose rows never end."""
 
     @abstractmethod
-    def run(self, flow: FlowT, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
+    def run(self, flow: FlowT, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
         """The result of a flow in this process, over the rows of a script if one is given, from a seed if one is."""
 
     @abstractmethod
@@ -81,7 +83,7 @@ class Engine(ABC, Generic[FlowT]):
         """A writer of a stream that gives each batch of panes, and the rows left out in it, to a function."""
 
     @abstractmethod
-    def write_stream(self, flow: FlowT, checkpoint: str, same: Sequence[str], start: Seed | None = None) -> Any:
+    def write_stream(self, flow: FlowT, checkpoint: str, same: Sequence[str], start: Seed | str | None = None) -> Any:
         """A writer of the stream of panes, whose checkpoint is that of this flow, and may begin with a seed."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Concatenate, Literal, Never, ParamSpec, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, Never, ParamSpec, TypeAlias, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -42,7 +42,6 @@ from ..panes.rows.stage import RowStage
 from ..panes.sample import sample
 from ..panes.selection import Select, dropping, renaming, without
 from ..panes.stage import Stage, StageInput
-from ..panes.state.seed import Seed, opened_seed
 from ..panes.transforms import (
     Map,
     Transform,
@@ -71,6 +70,9 @@ from .settings import (
     check_sources,
 )
 from .settle import check_followed, check_lateness, followed, settled
+
+if TYPE_CHECKING:
+    from ..panes.state.seed import Seed
 
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
@@ -453,7 +455,7 @@ class Flow(Answers, Outputs, Adviser):
         return self.source.engine.draw(self)
 
     def _run(self, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
-        return self.source.engine.run(self, script, opened_seed(start))
+        return self.source.engine.run(self, script, start)
 
     def _answer(self, way: str) -> Result:
         return self.source.engine.answer(self, way)

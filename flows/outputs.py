@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..panes.state.seed import Seed, opened_seed
 from .engine import Source
 from .settings import Settings, check_ingress
 from .tuning import LiveQuery
+
+if TYPE_CHECKING:
+    from ..panes.state.seed import Seed
 
 
 class Outputs:
@@ -142,7 +144,7 @@ class Outputs:
         >>> query = stream.format("noop").trigger(once=True).start()
         >>> query.awaitTermination()
         """
-        return self.source.engine.write_stream(self, fspath(checkpoint), same, opened_seed(start))
+        return self.source.engine.write_stream(self, fspath(checkpoint), same, start)
 
 
 __all__ = ["Outputs"]

@@ -244,7 +244,8 @@ class Result:
         """Write the state at the end of the run as a seed, into a new folder, from which a run or a query goes on.
 
         >>> import tempfile, uncombine as uc
-        >>> totals = uc.flow([{"ts": 0, "x": 5}], watermark="1 minute").window("1 hour").combine(n=uc.Sum("x"))
+        >>> hours = uc.flow([{"ts": 0, "x": 5}], watermark="1 minute").window("1 hour")
+        >>> totals = hours.combine(n=uc.Sum("x"))
         >>> first = [uc.Elements([{"ts": 0, "x": 5}])]
         >>> seed = totals.run(first).seed(f"{tempfile.mkdtemp()}/seed")
         >>> then = [uc.Elements([{"ts": 1, "x": 9}]), uc.Watermark(None)]

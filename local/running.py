@@ -11,19 +11,19 @@ from typing import Any
 from ..errors import InvalidArgument
 from ..flows.flow import Flow, leaves_of
 from ..flows.result import Result
-from ..panes.state.seed import Seed
+from ..panes.state.seed import Seed, opened_seed
 from .script import check_script
 from .script_run import LocalRun
 
 
-def run(flow: Flow, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
+def run(flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
     """The result of a flow over a script; without one that of its sources, which are a script or have rows.
 
     With `start` the steps begin with the state of a seed.
     """
     if script is None:
         script = _own_script(flow)
-    running = LocalRun(flow, start=start)
+    running = LocalRun(flow, start=opened_seed(start))
     return running.of_tables() if script is None else running.all(check_script(script))
 
 

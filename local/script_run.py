@@ -64,9 +64,8 @@ class LocalRun:
         self.flow, self.idle_after, self.start, self.graph = flow, idle_after, start, graph_of(flow)
         self.leaves = self.graph.leaves
         check_ends(self.graph)
-        self.shards = {step: self._start(step, idle_after) for step in self.graph.steps}
-        if start is not None:
-            self.shards = begun(flow, self.graph, self.shards, start)
+        fresh = {step: self._start(step, idle_after) for step in self.graph.steps}
+        self.shards = fresh if start is None else begun(flow, self.graph, fresh, start)
         self.now = max([MIN_TIME, *(shard.watermarks.now for shard in self.shards.values())])
         self.out: list[pa.Table] = []
         self.left_out: list[tuple[int, int, pa.Table]] = []
@@ -102,8 +101,7 @@ class LocalRun:
                 some = zip(self.leaves, tables, goes[place], strict=True)
                 self._entry(place, entry, {leaf: table[place] for leaf, table, to in some if to})
                 done()
-        again = partial(_again, idle_after=self.idle_after, entries=entries, start=self.start)
-        return self._result(again, self._waiting())
+        return self._result(partial(_again, run=self, entries=entries), self._waiting())
 
     def of_tables(self) -> Result:
         """The result of the rows of all sources, as one entry, and then the end."""
@@ -366,8 +364,8 @@ def _turns(
         yield now if first + size >= len(times) else here[-1], chosen
 
 
-def _again(flow: Flow, idle_after: int | None, entries: Sequence[Entry], start: Seed | None) -> Result:
-    return LocalRun(flow, idle_after, start).all(entries)
+def _again(flow: Flow, run: LocalRun, entries: Sequence[Entry]) -> Result:
+    return LocalRun(flow, run.idle_after, run.start).all(entries)
 
 
 def _of_tables(flow: Flow) -> Result:

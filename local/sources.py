@@ -50,7 +50,7 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
     def engine(self) -> Engine[Flow]:
         return self
 
-    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
+    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
         return run(flow, script, start)
 
     def answer(self, flow: Flow, way: str) -> Result:
@@ -91,7 +91,7 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
             "panes and left_out"
         )
 
-    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str], start: Seed | None = None) -> Any:
+    def write_stream(self, flow: Flow, checkpoint: str, same: Sequence[str], start: Seed | str | None = None) -> Any:
         raise InvalidArgument(
             f"this flow runs without Spark, so it has no stream to write: write {self.call}, whose result has the panes"
         )

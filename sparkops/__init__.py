@@ -9,7 +9,7 @@ from ..errors import SparkUnavailable
 if find_spec("pyspark") is None:
     raise SparkUnavailable("this part of uncombine needs pyspark: install it with pip install 'uncombine[spark]'")
 
-from .checkpoints import Checkpoint, checkpoint
+from .checkpoints.contents import Checkpoint, checkpoint
 from .combine_per_key import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
 from .session import session

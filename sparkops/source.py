@@ -30,8 +30,9 @@ from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.grouping.pane_columns import PANE
 from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
-from ..panes.state.seed import Seed
+from ..panes.state.seed import Seed, opened_seed
 from .batches import write_table
+from .checkpoints.positions import started_at
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
 from .progress_log import listen
@@ -44,7 +45,6 @@ from .routes.native_rows import native_rows, rows_by_spark
 from .routes.replay import AtOnce
 from .scans.by_spark import by_spark
 from .scans.faster import faster
-from .seed_positions import started_at
 from .sql_types import arrow_type, spark_schema, spark_type
 from .stream_writer import checked_writer
 from .tables.live_table import live_table
@@ -134,7 +134,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def replayed(self) -> Source[Flow]:
         return super().replayed() if self.streaming else replace(self, input=self.input.replayed())
 
-    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | None = None) -> Result:
+    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
         if script is None and flow.source.streaming:
             raise InvalidArgument(f"run() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
         if script is None:
@@ -174,15 +174,15 @@ class SparkSource(Source[Flow], Engine[Flow]):
         return checked_writer(both.writeStream, choice_of(flow)).foreachBatch(thin_function(BatchParts(function)))
 
     def write_stream(
-        self, flow: Flow, checkpoint: str, same: Sequence[str], start: Seed | None = None
+        self, flow: Flow, checkpoint: str, same: Sequence[str], start: Seed | str | None = None
     ) -> DataStreamWriter:
         if not flow.source.streaming:
             raise InvalidArgument(
                 "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
             )
         listen(self.input.spark)
-        flow = as_stored(flow, self.input.spark, checkpoint)
-        route = checked_route(self.route(started_at(flow, start)), checkpoint, same, start)
+        flow, seed = as_stored(flow, self.input.spark, checkpoint), opened_seed(start)
+        route = checked_route(self.route(started_at(flow, seed)), checkpoint, same, seed)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
 
     def draw(self, flow: Flow) -> str:

@@ -2,7 +2,7 @@
 
 The idea: a state is rows, a few numbers and the positions of its sources, so it can leave the checkpoint that an engine
 keeps and be where any engine starts. Its rows are in pieces, one for each shard that wrote it, and each row can say by
-which hash it belongs to a shard. So whoever loads it takes the rows of its shards, and their number is free.
+which hash it belongs to a shard. So a shard takes the rows that are its own, and the number of shards is free.
 
 The manifest is written last. A folder without it is no seed, so that a seed is whole or is none. Not promised: that a
 seed starts another flow than the one that made it.
@@ -106,7 +106,7 @@ class Seed:
     folder: str
     steps: tuple[SeedStep, ...]
     positions: tuple[str, ...] = ()
-    """Where each source has been read to, as the text in which its engine notes it."""
+    """The place to which each source has been read, as the text in which its engine notes it."""
 
     @property
     def bytes(self) -> int:

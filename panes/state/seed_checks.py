@@ -54,7 +54,7 @@ def checked(written: bytes, folder: str, format: int) -> dict[str, Any]:
 
 
 class _NoSeed(Exception):
-    """What makes the manifest none of a seed."""
+    """The fault that makes a manifest none of a seed."""
 
 
 def _check_step(step: Mapping[str, Any], names: set[str]) -> None:

@@ -15,7 +15,7 @@ from ...windows.times import MAX_TIME, MIN_TIME
 from .watermarks import InputWatermarks, Watermarks
 
 OF_A_STEP = "the stage before"
-"""What stands for the watermark strategy of an input whose rows are those of another step."""
+"""The text in the place of the watermark strategy of an input whose rows are those of another step."""
 
 
 def read_extra(text: bytes) -> dict[str, Any]:

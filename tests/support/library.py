@@ -13,7 +13,7 @@ BELOW = {
     "windows": set[str](),
     "files": {"combiners", "windows"},
     "triggers": {"combiners", "windows"},
-    "panes": {"combiners", "windows", "triggers"},
+    "panes": {"combiners", "windows", "files", "triggers"},
     "flows": {"combiners", "windows", "triggers", "panes"},
     "changelogs": {"combiners", "panes", "flows"},
     "tables": {"combiners", "windows", "panes", "flows"},

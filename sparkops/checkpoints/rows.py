@@ -1,6 +1,6 @@
 """The rows of a stored state in the words of a user, by the fingerprint of the step that keeps them.
 
-Guarded by tests/sparkops/stored/test_checkpoints.py.
+Guarded by tests/sparkops/checkpoints/test_contents.py.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..combiners.rows.columns import flat
-from ..combiners.rows.decoded_sizes import fixed_bytes, row_bytes
-from ..errors import InvalidArgument, nearest
-from ..panes.grouping.pane_columns import TIMINGS, VALUE
-from ..panes.rows.options import ROW
-from ..panes.state.hashes import key_hashes
-from ..panes.state.operator_state import OperatorState
-from ..panes.state.store import Store
-from ..windows import timestamps
-from ..windows.times import NEVER
+from ...combiners.rows.columns import flat
+from ...combiners.rows.decoded_sizes import fixed_bytes, row_bytes
+from ...errors import InvalidArgument, nearest
+from ...panes.grouping.pane_columns import TIMINGS, VALUE
+from ...panes.rows.options import ROW
+from ...panes.state.hashes import key_hashes
+from ...panes.state.operator_state import OperatorState
+from ...panes.state.store import Store
+from ...windows import timestamps
+from ...windows.times import NEVER
 
 PARTS: Mapping[str, str] = {
     "windows": "windows",

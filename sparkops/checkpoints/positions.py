@@ -2,7 +2,7 @@
 
 Files in an order of the library go on by themselves. Other sources of Spark are told by an option of their own.
 
-Guarded by tests/sparkops/stored/test_stored_seeds.py.
+Guarded by tests/sparkops/checkpoints/test_checkpoint_seeds.py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from ..errors import InvalidArgument, StateMismatch
-from ..flows.flow import Flow, leaves_of
-from ..panes.state.seed import Seed
-from .files_input import FilesInput
-from .inputs import Input
-from .planners.file_offset import FileOffset
+from ...errors import InvalidArgument, StateMismatch
+from ...flows.flow import Flow, leaves_of
+from ...panes.state.seed import Seed
+from ..files_input import FilesInput
+from ..inputs import Input
+from ..planners.file_offset import FileOffset
 
 
 def started_at(flow: Flow, seed: Seed | None) -> Flow:
@@ -42,7 +42,7 @@ def _started(flow: Flow, positions: Iterator[str]) -> Flow:
     position = next(positions)
     if not isinstance(input, Input):
         return flow
-    return replace(flow, source=replace(source, input=_input_at(input, position)))  # type: ignore[type-var, call-arg]
+    return replace(flow, source=replace(source, input=_input_at(input, position)))  # type: ignore[type-var]
 
 
 def _input_at(input: Input, position: str) -> Input:

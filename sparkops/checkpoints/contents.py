@@ -1,14 +1,15 @@
-"""What a checkpoint of a query holds, read from Spark's state store while the query runs or after it.
+"""The contents of a checkpoint of a query, read from Spark's state store while the query runs or after it.
 
 The idea: a checkpoint is opened as a value that only looks. Each shard is read by a task of its own, and what leaves
 the tasks is in the words of a user: keys, windows, what was shown, what each window waits for.
 
-Guarded by tests/sparkops/stored/test_checkpoints.py and tests/cli/test_command_line.py.
+Guarded by tests/sparkops/checkpoints/test_contents.py and tests/cli/test_command_line.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -18,24 +19,19 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ..errors import InvalidArgument
-from ..flows.fingerprint.differences import check_same, number_of, words_of
-from ..flows.flow import Flow
-from ..panes.state.manifest import Manifest, bytes_of, extra_of
-from ..panes.state.operator_state import Counts, OperatorState
-from ..panes.state.seed import Seed
-from ..panes.watermarks.stored_watermarks import OF_A_STEP, read_extra
-from ..windows.times import MAX_TIME, MIN_TIME
-from .query_log import is_checkpoint, last_commit
-from .restarts import Restart, restart_of, step_names
-from .routes.streaming import StreamRoute
-from .session import session
-from .source import spark_source
-from .sql_types import spark_schema
-from .stored_rows import PARTS, part_named, shown_state
-from .stored_seeds import operators, positions, seed_of_checkpoint
-from .stored_shards import StoredShards
-from .time_modes import as_stored
+from ...errors import InvalidArgument
+from ...flows.fingerprint.differences import number_of, words_of
+from ...panes.state.manifest import Manifest, bytes_of, extra_of
+from ...panes.state.operator_state import Counts, OperatorState
+from ...panes.state.seed import Seed
+from ...panes.watermarks.stored_watermarks import OF_A_STEP, read_extra
+from ...windows.times import MAX_TIME, MIN_TIME
+from ..query_log import last_commit
+from ..session import session
+from ..sql_types import spark_schema
+from .rows import PARTS, part_named, shown_state
+from .seeds import operators, positions, seed_of_checkpoint
+from .shards import StoredShards
 
 _SOURCES = pa.schema(
     [
@@ -83,6 +79,16 @@ class Checkpoint:
     """A checkpoint of a streaming query, to be looked into. Its query may be running; nothing of it is changed.
 
     `uc.checkpoint(path)` makes it.
+
+    >>> import tempfile, uncombine as uc
+    >>> spark, folder = uc.session(), tempfile.mkdtemp()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> rows = uc.flow(rates, time="timestamp", watermark="1 minute")
+    >>> once = rows.distinct("value", within="1 hour")
+    >>> query = once.write_stream(checkpoint=folder).format("noop").trigger(once=True).start()
+    >>> query.awaitTermination()
+    >>> uc.checkpoint(folder).steps[0].rows, uc.checkpoint(folder).counts()["dropped"]
+    ({'ids': 10}, 0)
     """
 
     path: str
@@ -129,7 +135,7 @@ class Checkpoint:
         if not sample:
             raise InvalidArgument(f"step {step} of the checkpoint {self.path!r} keeps no {PARTS.get(name, name)} now")
         schema = spark_schema(pa.ipc.read_schema(pa.py_buffer(bytes(sample[0]["schema"]))))
-        return one.shards.mapped(_Rows(name, one.step.made_by), schema, one.manifests)  # type: ignore[arg-type]
+        return one.shards.mapped(_Rows(name, one.step.made_by), schema, one.manifests)
 
     def rows(self, step: int = 1, part: str | None = None) -> pa.Table:
         """The rows of the state of a step, as an Arrow table; see `df`."""
@@ -150,7 +156,7 @@ class Checkpoint:
 
     @property
     def positions(self) -> tuple[str, ...]:
-        """Where each source has been read to, as the text in which Spark notes it."""
+        """The place to which each source has been read, as the text in which Spark notes it."""
         return positions(self.spark, self.path, self.batch)
 
     @cached_property
@@ -237,6 +243,18 @@ class _StoredShards:
                 }
 
 
+@contextmanager
+def opened_checkpoint(path: str) -> Iterator[Checkpoint]:
+    """The checkpoint in a folder, for a program that looks once: a session that it had to start ends with it."""
+    running = SparkSession.getActiveSession()
+    spark = running or session("uncombine checkpoint", cores=2)
+    try:
+        yield checkpoint(path, spark=spark)
+    finally:
+        if running is None:
+            spark.stop()
+
+
 @dataclass(frozen=True)
 class _Sample:
     """The columns of the rows of a shard, which are those of all."""
@@ -278,8 +296,9 @@ def checkpoint(path: str | PathLike[str], *, spark: SparkSession | None = None) 
     >>> import tempfile, uncombine as uc
     >>> spark, folder = uc.session(), tempfile.mkdtemp()
     >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-    >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window("1 hour").combine(n=uc.Count())
-    >>> query = hours.write_stream(checkpoint=folder).format("noop").trigger(once=True).start()
+    >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window("1 hour")
+    >>> counts = hours.combine(n=uc.Count())
+    >>> query = counts.write_stream(checkpoint=folder).format("noop").trigger(once=True).start()
     >>> query.awaitTermination()
     >>> found = uc.checkpoint(folder)
     >>> found.steps[0].rows, found.rows(1)["rows"].to_pylist()
@@ -309,19 +328,4 @@ def _instant(time: int) -> datetime | None:
     )
 
 
-def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Restart:
-    """Say what a restart of a streaming flow from a checkpoint would do, without starting it."""
-    source = spark_source(flow) if flow.source.streaming else None
-    route = None if source is None else source.route(as_stored(flow, source.input.spark, checkpoint))
-    if not isinstance(route, StreamRoute):
-        raise InvalidArgument("a checkpoint is that of a stream with steps on Spark, and this flow is none")
-    check_same(same, step_names(flow))
-    if not is_checkpoint(route.input.spark, checkpoint):
-        raise InvalidArgument(
-            f"{checkpoint!r} is no checkpoint of a streaming query: it has no file 'metadata', which a query writes as "
-            "it starts, so give the folder of write_stream(checkpoint=)"
-        )
-    return restart_of(route, checkpoint, same) or Restart(())
-
-
-__all__ = ["Checkpoint", "StoredStep", "check_restart", "checkpoint"]
+__all__ = ["Checkpoint", "StoredStep", "checkpoint", "opened_checkpoint"]

@@ -2,7 +2,7 @@
 
 A task has the packed state of one shard in memory, as the shard itself has it in a batch.
 
-Guarded by tests/sparkops/stored/test_stored_seeds.py.
+Guarded by tests/sparkops/checkpoints/test_checkpoint_seeds.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..errors import UnreadableFile
-from ..panes.state.chunk_log import stored_state
-from ..panes.state.operator_state import OperatorState
+from ...errors import UnreadableFile
+from ...panes.state.chunk_log import stored_state
+from ...panes.state.operator_state import OperatorState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,6 +1,6 @@
 """The seed of a checkpoint: the state of all shards of a query, written by the tasks that read them.
 
-Guarded by tests/sparkops/stored/test_stored_seeds.py.
+Guarded by tests/sparkops/checkpoints/test_checkpoint_seeds.py.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..errors import InvalidArgument
-from ..files.data_paths import escaped_name
-from ..panes.state.manifest import Manifest, extra_of
-from ..panes.state.operator_state import OperatorState
-from ..panes.state.seed import Seed, SeedFile, SeedPiece, SeedStep, require_free, write_piece, write_seed
-from ..panes.watermarks.stored_watermarks import read_extra
-from .query_log import last_commit
-from .stored_shards import StoredShards
-from .wire import shard_ids
+from ...errors import InvalidArgument
+from ...files.data_paths import escaped_name
+from ...panes.state.manifest import Manifest, extra_of
+from ...panes.state.operator_state import OperatorState
+from ...panes.state.seed import Seed, SeedFile, SeedPiece, SeedStep, require_free, write_piece, write_seed
+from ...panes.watermarks.stored_watermarks import read_extra
+from ..query_log import last_commit
+from ..wire import shard_ids
+from .shards import StoredShards
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def operators(spark: SparkSession, path: str) -> list[int]:
 
 
 def positions(spark: SparkSession, path: str, batch: int) -> tuple[str, ...]:
-    """Where a batch ends in each source of a query, as Spark has noted it."""
+    """The place at which a batch ends in each source of a query, as Spark has noted it."""
     text = spark.read.text(escaped_name(f"{path}/offsets/{batch}"), wholetext=True).collect()[0][0]
     return tuple(text.splitlines()[2:])
 

@@ -1,0 +1,1 @@
+"""Checkpoints of queries as values, which show the state in them."""
