@@ -131,7 +131,8 @@ class Checkpoint:
         """
         one = self._step(step)
         name = part_named(part, one.stores, f"step {step}")
-        sample = one.shards.mapped(_Sample(name, one.step.made_by), "schema binary", one.manifests).take(1)
+        columns = _Rows(name, one.step.made_by, columns_alone=True)
+        sample = one.shards.mapped(columns, "schema binary", one.manifests).take(1)
         if not sample:
             raise InvalidArgument(f"step {step} of the checkpoint {self.path!r} keeps no {PARTS.get(name, name)} now")
         schema = spark_schema(pa.ipc.read_schema(pa.py_buffer(bytes(sample[0]["schema"]))))
@@ -256,28 +257,18 @@ def opened_checkpoint(path: str) -> Iterator[Checkpoint]:
 
 
 @dataclass(frozen=True)
-class _Sample:
-    """The columns of the rows of a shard, which are those of all."""
-
-    name: str
-    made_by: Mapping[str, Any]
-
-    def __call__(self, shard: int, state: OperatorState, manifest: bytes) -> Iterator[pa.RecordBatch]:
-        table = shown_state(self.name, state, self.made_by)
-        if table.num_rows:
-            yield pa.RecordBatch.from_pydict({"schema": [table.schema.serialize().to_pybytes()]})
-
-
-@dataclass(frozen=True)
 class _Rows:
-    """The rows of a shard in the words of a user."""
+    """The rows of a shard in the words of a user, or only their columns, which are those of all shards."""
 
     name: str
     made_by: Mapping[str, Any]
+    columns_alone: bool = False
 
     def __call__(self, shard: int, state: OperatorState, manifest: bytes) -> Iterator[pa.RecordBatch]:
         table = shown_state(self.name, state, self.made_by)
-        if table.num_rows:
+        if table.num_rows and self.columns_alone:
+            yield pa.RecordBatch.from_pydict({"schema": [table.schema.serialize().to_pybytes()]})
+        elif table.num_rows:
             yield from table.combine_chunks().to_batches(max_chunksize=10_000)
 
 

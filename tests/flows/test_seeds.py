@@ -10,8 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import join_flows
 import pyarrow as pa
 import pytest
+import replays
+import row_steps
 from opened import run_script
 from random_pipelines import drawn
 from reference.byrule.agree import combiners_of
@@ -66,6 +69,13 @@ def test_groupings_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
         return run_script(entries, from_seed=start, **options, **combiners_of(options), schema=SCHEMA)
 
     check_resumed(run, script, random.Random(seed), tmp_path)
+
+
+@pytest.mark.parametrize("draw", [row_steps.draw_flow, join_flows.draw_flow], ids=["steps", "joins"])
+@pytest.mark.parametrize("seed", seeds(24, 2_000))
+def test_steps_go_on_from_seeds(draw: Any, seed: int, tmp_path: Path) -> None:
+    flow, tables = replays.drawn(seed, draw, [1, 2, 2] if draw is row_steps.draw_flow else [2])
+    check_resumed(flow.run, script_of(tables), random.Random(seed), tmp_path)
 
 
 def rows_of_stores(shard: Shard) -> dict[str, Counter[str]]:
