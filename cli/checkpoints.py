@@ -10,6 +10,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ..errors import InvalidArgument
 from ..panes.showing import TablePreview, shown_rows
 from .module_names import flow_at
 from .parser import Parser
@@ -24,13 +25,14 @@ def add_checkpoint(parser: Parser) -> None:
     """The command `checkpoint`, with its options."""
     checkpoint = parser.command("checkpoint", _checkpoint, "show what a checkpoint holds (starts Spark)")
     checkpoint.add_argument("path", metavar="FOLDER", help="the folder of the checkpoint")
-    asked = checkpoint.add_mutually_exclusive_group()
-    asked.add_argument(
+    checkpoint.add_argument(
         "--rows", type=int, metavar="STEP", help="the rows of the state of a step: keys, windows, panes shown"
     )
-    asked.add_argument("--largest", type=int, metavar="N", help="the N largest rows of the state of each step")
-    asked.add_argument("--sources", action="store_true", help="each source, its watermark and its last report")
-    asked.add_argument("--counts", action="store_true", help="the rows without a result since the start, by the reason")
+    checkpoint.add_argument("--largest", type=int, metavar="N", help="the N largest rows of the state of each step")
+    checkpoint.add_argument("--sources", action="store_true", help="each source, its watermark and its last report")
+    checkpoint.add_argument(
+        "--counts", action="store_true", help="the rows without a result since the start, by the reason"
+    )
     checkpoint.add_argument("--part", help="with --rows: a part of the state, such as 'left rows' of a join")
     checkpoint.add_argument("--batch", type=int, metavar="N", help="after an earlier batch instead of the last one")
     checkpoint.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -80,6 +82,8 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
 
 def _asked(found: Checkpoint, arguments: argparse.Namespace) -> str:
     """The part of a checkpoint that was asked for, as text; its steps if none was."""
+    if sum(map(bool, (arguments.rows, arguments.largest, arguments.sources, arguments.counts))) > 1:
+        raise InvalidArgument("checkpoint shows one thing: give one of --rows, --largest, --sources and --counts")
     if arguments.rows is not None:
         return _told(found.rows(arguments.rows, arguments.part), arguments.json)
     if arguments.largest is not None:

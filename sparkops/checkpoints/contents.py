@@ -104,7 +104,10 @@ class Checkpoint:
 
     @property
     def steps(self) -> list[StoredStep]:
-        """The steps that keep state, in their order. A step whose sources have had no rows is not there yet."""
+        """The steps that keep state, in their order. A step whose sources have had no rows is not there yet.
+
+        Those of a query of several flows are counted through, the first step of each flow before all second ones.
+        """
         return [one.step for one in self._stored]
 
     def counts(self, step: int | None = None) -> dict[str, int]:
@@ -164,7 +167,12 @@ class Checkpoint:
     def _stored(self) -> list[_StoredShards]:
         every = (StoredShards(self.spark, self.path, number, self.batch) for number in operators(self.spark, self.path))
         some = [_StoredShards(shards, found) for shards in every if (found := shards.manifests())]
-        return sorted(some, key=lambda one: one.step.number)
+        some = sorted(some, key=lambda one: one.step.number)
+        numbers = [one.step.number for one in some]
+        if len(set(numbers)) == len(numbers):
+            return some
+        # A query of several flows has a first step for each, so they are counted through.
+        return [replace(one, counted=place) for place, one in enumerate(some, 1)]
 
     def _step(self, number: int) -> _StoredShards:
         found = {one.step.number: one for one in self._stored}
@@ -184,6 +192,8 @@ class _StoredShards:
 
     shards: StoredShards
     manifests: Mapping[int, bytes]
+    counted: int | None = None
+    """The number of the step in a query of several flows."""
 
     @cached_property
     def states(self) -> list[OperatorState]:
@@ -209,7 +219,7 @@ class _StoredShards:
                 alive = sum(chunk.alive for chunk in chunks or ())
                 rows[PARTS.get(name, name)] = rows.get(PARTS.get(name, name), 0) + alive
         return StoredStep(
-            number=number_of(made_by),
+            number=self.counted or number_of(made_by),
             words=words_of(made_by),
             rows={name: count for name, count in rows.items() if count},
             bytes=sum(map(bytes_of, self.manifests.values())),

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from ...errors import InvalidArgument
 from ...files.data_paths import escaped_name
+from ...flows.fingerprint.differences import number_of, steps_of
+from ...flows.fingerprint.flow import Fingerprint
 from ...panes.state.manifest import Manifest, extra_of
 from ...panes.state.operator_state import OperatorState
 from ...panes.state.seed import Seed, SeedFile, SeedPiece, SeedStep, require_free, write_piece, write_seed
@@ -35,9 +37,16 @@ def seed_of_checkpoint(spark: SparkSession, path: str, folder: str, batch: int |
     done = last_commit(spark, path) if batch is None else batch
     if done < 0:
         raise InvalidArgument(f"{path!r} has no batch that is done, so there is no state to make a seed of")
-    steps = [step for number in operators(spark, path) if (step := _step(spark, path, number, folder, done))]
-    ordered = sorted(steps, key=lambda step: int(str(step.made_by["stage"]).partition(" ")[0]))
-    return write_seed(Seed(folder=folder, steps=tuple(ordered), positions=positions(spark, path, done)))
+    found = [_FoundStep.of(StoredShards(spark, path, number, done)) for number in operators(spark, path)]
+    steps = sorted((one for one in found if one is not None), key=lambda one: number_of(one.made_by))
+    places = [(number_of(one.made_by), steps_of(one.made_by)) for one in steps]
+    if len({count for _, count in places}) > 1 or len(set(places)) < len(places):
+        raise InvalidArgument(
+            f"{path!r} is the checkpoint of a query of several flows, and a seed is of one: run each in a query of its "
+            "own to take its state elsewhere"
+        )
+    written = tuple(one.written(folder) for one in steps)
+    return write_seed(Seed(folder=folder, steps=written, positions=positions(spark, path, done)))
 
 
 def operators(spark: SparkSession, path: str) -> list[int]:
@@ -52,21 +61,36 @@ def positions(spark: SparkSession, path: str, batch: int) -> tuple[str, ...]:
     return tuple(text.splitlines()[2:])
 
 
-def _step(spark: SparkSession, path: str, operator: int, folder: str, batch: int) -> SeedStep | None:
-    """A step of the seed; None if its sources have had no rows yet."""
-    shards = StoredShards(spark, path, operator, batch)
-    manifests = shards.manifests()
-    if not manifests:
-        return None
-    extras = {shard: read_extra(extra_of(manifest)) for shard, manifest in manifests.items()}
-    made_by = next(iter(extras.values()))["made_by"]
-    ids = shard_ids(int(made_by["shards"]))
-    write = _Write(folder, {shard: place for place, shard in enumerate(ids)})
-    rows = shards.mapped(write, "files string", manifests).collect()  # few: one for each shard
-    files = [SeedFile(**file) for row in rows for file in json.loads(row["files"])]
-    fresh = next(iter(extras))  # a shard that has never been called knows what all others know
-    pieces = [_piece(manifests.get(shard, manifests[fresh]), extras.get(shard, extras[fresh])) for shard in ids]
-    return SeedStep(made_by=made_by, pieces=tuple(pieces), files=tuple(files))
+@dataclass(frozen=True)
+class _FoundStep:
+    """A step of a checkpoint: its shards, with their manifests and what they keep beside their rows."""
+
+    shards: StoredShards
+    manifests: Mapping[int, bytes]
+    extras: Mapping[int, Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, shards: StoredShards) -> _FoundStep | None:
+        """The step; None if its sources have had no rows yet."""
+        manifests = shards.manifests()
+        extras = {shard: read_extra(extra_of(manifest)) for shard, manifest in manifests.items()}
+        return cls(shards, manifests, extras) if manifests else None
+
+    @property
+    def made_by(self) -> Fingerprint:
+        fingerprint: Fingerprint = next(iter(self.extras.values()))["made_by"]
+        return fingerprint
+
+    def written(self, folder: str) -> SeedStep:
+        """The step in a seed, whose rows the tasks have written into its folder."""
+        ids = shard_ids(int(self.made_by["shards"]))
+        write = _Write(folder, {shard: place for place, shard in enumerate(ids)})
+        rows = self.shards.mapped(write, "files string", self.manifests).collect()  # few: one for each shard
+        files = [SeedFile(**file) for row in rows for file in json.loads(row["files"])]
+        known = next(iter(self.extras))  # a shard that has never been called knows what all others know
+        names = [shard if shard in self.manifests else known for shard in ids]
+        pieces = [_piece(self.manifests[shard], self.extras[shard]) for shard in names]
+        return SeedStep(made_by=self.made_by, pieces=tuple(pieces), files=tuple(files))
 
 
 def _piece(manifest: bytes, extra: Mapping[str, Any]) -> SeedPiece:

@@ -16,6 +16,7 @@ from shell_events import REPLAY
 
 import uncombine as uc
 from uncombine.cli.command_line import main, parser_of
+from uncombine.errors import InvalidArgument
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(events: str) -> None:
@@ -147,6 +148,10 @@ def test_a_checkpoint_shows_what_it_holds(spark: Any, tmp_path: Path, capsys: py
         return capsys.readouterr().out
 
     found = uc.checkpoint(folder, spark=spark)
+    with pytest.raises(InvalidArgument, match="a query of several flows, and a seed is of one"):
+        found.seed(str(tmp_path / "seed"))
+    assert [step.number for step in found.steps] == [1, 2, 3, 4], "it is a query of several flows"
+    assert not (tmp_path / "seed").exists()
     lines = asked().splitlines()
     assert lines[0] == f"{folder} after batch {stored.BEFORE - 1}"
     assert len(lines) > 1
