@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 _HOST = r"(?:[\w.~%*-]+|\[[0-9a-fA-F:.%]+\])"
 _SERVERS = re.compile(rf"(?:{_HOST}(?::\d+)?(?:,{_HOST}(?::\d+)?)*)?")
-_WORDS = r"passw|pwd|secret|token|credential|signature|api[-_.]?key|access[-_.]?key"
-_SECRET = re.compile(rf"[?&]((?:[^=&]*(?:{_WORDS})[^=&]*)|sig)=([^&#]*)", re.IGNORECASE)
+_WORDS = r"passw|pwd|secret|token|credential(?!_kind)|signature|api[-_.]?key|access[-_.]?key"
+_SECRET = re.compile(rf"[?&]((?:[^=&/]*(?:{_WORDS})[^=&/]*)|sig|sas|(?:[^=&/]*[-_.])?key)=([^&#]*)", re.IGNORECASE)
 
 
 def shown_url(url: str) -> str:

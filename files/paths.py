@@ -39,6 +39,11 @@ _OF_STORES = re.compile(
 )
 """The words of Arrow for a store that does not answer or lets nobody in, whatever the file is."""
 
+_VARIABLES = {"gs": "GOOGLE_APPLICATION_CREDENTIALS"} | dict.fromkeys(
+    ("abfs", "abfss"), "AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET"
+)
+"""The variables of the environment with credentials, by the scheme of a store."""
+
 REMEDY = "check the address, and the credentials and the region in the environment, which Spark's workers need too"
 
 
@@ -75,10 +80,12 @@ def without_parameters(path: str) -> tuple[str, str]:
 def require_no_secret(paths: Iterable[str]) -> None:
     """Raise for a path with a password, a key or a token, which messages, plans and checkpoints would show."""
     for path in paths:
-        if parts_of(path)[0] and (has_password(path) or secrets_of(path)):
+        address, values = parts_of(path)[0], path.split("=")[1:]
+        if address and (secrets_of(path) or any(map(has_password, [path, *values]))):
+            aws = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or as AWS_PROFILE"
             raise InvalidArgument(
                 f"a path such as {path.partition(':')[0]}://bucket/folder has no password, key or token in it: give "
-                "the credentials in the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or as AWS_PROFILE"
+                f"the credentials in the environment, as {_VARIABLES.get(_scheme(address), aws)}"
             )
 
 
@@ -98,6 +105,10 @@ def locate(path: str, access: Mapping[str, str] = NO_ACCESS) -> tuple[pafs.FileS
         return _local(), inside
     system, root = _system(address, access.get(address, ""))
     return system, root + inside
+
+
+def _scheme(address: str) -> str:
+    return address.partition(":")[0]
 
 
 @lru_cache(maxsize=1)

@@ -69,6 +69,10 @@ def test_paths_of_one_bucket_have_the_same_parameters() -> None:
         "abfs://c@a.dfs.core.windows.net/in?client_id=i&client_secret=geheim",
         "abfs://:geheim@a/c",
         "s3://b/in?session_token=geheim",
+        "gs://b/in/x.csv?key=geheim",
+        "gs://b/in/?.csv?region=x&key=geheim",
+        "abfs://c@a.dfs.core.windows.net/in?account_key=ge/heim",
+        "s3://b/in?endpoint_override=http://me:geheim@host:9000&scheme=http",
     ],
 )
 def test_a_path_has_no_secret(path: str) -> None:
@@ -76,6 +80,21 @@ def test_a_path_has_no_secret(path: str) -> None:
         with pytest.raises(InvalidArgument, match="has no password, key or token in it: give the cred") as told:
             make(path)
         assert "heim" not in str(told.value)
+
+
+def test_the_remedy_names_the_variables_of_the_store() -> None:
+    for path, variable in {
+        "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+        "abfss": "AZURE_CLIENT_SECRET",
+        "s3": "AWS_",
+    }.items():
+        with pytest.raises(InvalidArgument, match=f"in the environment, as .*{variable}"):
+            uc.Files(f"{path}://b/in?key=geheim")
+
+
+@pytest.mark.parametrize("path", ["s3://b/2016-0?/token=1/*.csv", "abfs://b/x?credential_kind=cli", "/in/a?key=1"])
+def test_what_is_no_secret_is_taken(path: str) -> None:
+    assert uc.Files(path).path == [path]
 
 
 def test_a_store_that_refuses_is_no_file_to_be_skipped(store: Store) -> None:
