@@ -13,9 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument, require_column
-from ..files.data_paths import missing
 from ..files.files import Files
-from ..files.listing import list_files
 from ..flows.event_time import event_time_of
 from ..local.data_files import LocalFiles
 from ..local.script import with_times
@@ -101,12 +99,13 @@ def _source(arguments: argparse.Namespace) -> LocalFiles:
     }
     on_bad_row = getattr(arguments, "on_bad_row", None)
     files = Files(arguments.file, format=arguments.format, on_bad_row=on_bad_row, **options)
-    paths = files.paths
-    listed = tuple(list_files(paths))
-    if not listed or missing(paths):
+    listing = files.listed()
+    if not listing.files or listing.lost:
         raise InvalidArgument(f"there is no file {arguments.file!r}")
-    described = files.described(paths, listed, streaming=True)
-    return LocalFiles(paths=paths, listed=listed, format=described, schema=described.schema, streaming=False)
+    described = files.described(listing, streaming=True)
+    return LocalFiles(
+        paths=listing.paths, listed=listing.files, format=described, schema=described.schema, streaming=False
+    )
 
 
 def read_columns(arguments: argparse.Namespace) -> pa.Table:

@@ -93,11 +93,6 @@ class DataPath:
         return f"{self.fixed.rstrip('/')}/{name}"
 
 
-def missing(paths: Sequence[DataPath]) -> list[DataPath]:
-    """The paths that are no patterns, and of which nothing has the name."""
-    return [path for path in paths if not path.pattern and not _exists(path.fixed, path.access)]
-
-
 def access_of(paths: Sequence[DataPath]) -> Mapping[str, str]:
     """The parameters of file systems by their addresses; raise if a file system has two kinds of them.
 
@@ -147,21 +142,6 @@ def data_paths(paths: Sequence[str | os.PathLike[str] | DataPath] | str | os.Pat
     return tuple(map(DataPath.of, paths_of(paths)))  # type: ignore[arg-type]
 
 
-def root_of(paths: Sequence[DataPath]) -> str:
-    """The folder below which `key=value` folders are columns.
-
-    It is the folder that all paths share. A file counts as its folder, a pattern as the part before it.
-    """
-    roots = [path.fixed if path.pattern or _is_folder(path) else path.fixed.rpartition("/")[0] for path in paths]
-    first = roots[0].split("/")
-    alike = 0
-    while all(len(r.split("/")) > alike and r.split("/")[alike] == first[alike : alike + 1][0] for r in roots):
-        alike += 1
-        if alike == len(first):
-            break
-    return "/".join(first[:alike])
-
-
 def _exists(path: str, access: Mapping[str, str]) -> bool:
     """True for a path that is there, be it a link to nothing; False also where the driver cannot look on its disk."""
     system, inside = locate(path, access)
@@ -178,14 +158,4 @@ def _is_link(path: str) -> bool:
     return not address and os.path.islink(inside)
 
 
-def _is_folder(path: DataPath) -> bool:
-    system, inside = locate(path.fixed, path.access)
-    try:
-        return bool(system.get_file_info(inside).type == pafs.FileType.Directory)
-    except OSError as error:
-        if path.address:
-            raise unreachable(path.fixed, error) from None
-        raise UnreadableFile(f"{path.fixed} cannot be listed: {error}", path.fixed) from None
-
-
-__all__ = ["DataPath", "access_of", "data_paths", "escaped_name", "missing", "require_reachable", "root_of"]
+__all__ = ["DataPath", "access_of", "data_paths", "escaped_name", "require_reachable"]

@@ -11,18 +11,18 @@ import pyarrow as pa
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, UnreadableFile
 from .conform import standard_schema
-from .data_paths import DataPath, access_of, data_paths, missing, require_reachable, root_of
+from .data_paths import DataPath, access_of
 from .file_format import FAULTS, SKIP, FileFormat, unreadable
 from .formats import format_name, format_of, open_source, require_format_options
 from .links import require_inside
-from .listing import list_files
+from .listing import Listing
 from .partitions import folder_values, infer_types
 from .paths import absolute, locate
 from .unreadable_rows import ERRORS, BadRows, shortened
 
 
 def describe(
-    paths: Sequence[str | os.PathLike[str] | DataPath] | str | os.PathLike[str],
+    paths: Sequence[str | os.PathLike[str] | DataPath] | str | os.PathLike[str] | Listing,
     format: str | None = None,
     schema: pa.Schema | None = None,
     *,
@@ -33,7 +33,6 @@ def describe(
     on_bad_row: str = "error",
     on_missing_column: str = "error",
     options: Mapping[str, Any] | None = None,
-    files: Sequence[str] | None = None,
 ) -> FileFormat:
     """Describe files by the first of them. With `format` and `schema` given, no file need exist yet.
 
@@ -41,7 +40,7 @@ def describe(
     ----------
     paths
         Files, folders or patterns such as `/data/*.parquet`. A path that exists is no pattern. Hidden files
-        (`_SUCCESS`, `.crc`) are ignored.
+        (`_SUCCESS`, `.crc`) are ignored. A listing of them is not looked up again.
     format
         "parquet", "arrow" (files and streams; "feather" is the same), "csv" or "json" (JSON lines). None: the
         format of the files' endings.
@@ -63,8 +62,6 @@ def describe(
     options
         For CSV: delimiter, quote_char, double_quote, escape_char, newlines_in_values, header, skip_rows, encoding,
         null_values, true_values, false_values, decimal_point, timestamp_parsers.
-    files
-        The files of the paths, if they have been listed.
 
     Examples
     --------
@@ -79,11 +76,11 @@ def describe(
     >>> [t.num_rows for t in read(fmt, splits(fmt, str(folder / "a.parquet")), bad=print)]
     [2]
     """
-    places = data_paths(paths)
+    listing = paths if isinstance(paths, Listing) else Listing.of(paths)
+    places = listing.paths
     texts = ", ".join(place.text for place in places)
-    require_reachable(places)
     chosen = None if format is None else format_name(format)
-    root = absolute(base) if base is not None else root_of(places)
+    root = absolute(base) if base is not None else listing.root
     rest: dict[str, Any] = {
         "columns": None if columns is None else tuple(columns),
         "filter": filter,
@@ -95,9 +92,9 @@ def describe(
     }
     if chosen is not None and schema is not None:
         return FileFormat(format=chosen, schema=schema, base=root, **rest)
-    lost = missing(places)
+    lost = listing.lost
     absent = {place.fixed for place in lost}
-    files = [path for path in (list_files(places) if files is None else files) if path not in absent]
+    files = [path for path in listing.files if path not in absent]
     if chosen is None:
         files, chosen = _of_one_format(files, texts)
     if not files:

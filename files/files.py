@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch
-from .data_paths import DataPath, data_paths
 from .describing import describe
 from .file_format import FileFormat
 from .formats import BY_LINE, check_option_names
+from .listing import Listing
 from .paths import require_no_secret
 
 Path: TypeAlias = str | PathLike[str]
@@ -143,17 +143,14 @@ class Files:
         require_no_secret([*self.path, *self.start])
         _check_most(max_files_per_batch)
 
-    @property
-    def paths(self) -> tuple[DataPath, ...]:
-        """The paths, each told from a pattern by what is there now."""
-        return data_paths(self.path)
+    def listed(self) -> Listing:
+        """The paths, each told from a pattern by what is there now; raise for a store that does not answer."""
+        return Listing.of(self.path)
 
-    def described(
-        self, paths: Sequence[DataPath], listed: Sequence[str] | None = None, streaming: bool = False
-    ) -> FileFormat:
-        """The format and the columns of the files at these paths; `listed` are the files, if they are known."""
+    def described(self, listing: Listing, streaming: bool = False) -> FileFormat:
+        """The format and the columns of the files of a listing."""
         described = describe(
-            paths,
+            listing,
             self.format,
             self.schema,
             filter=self.filter,
@@ -161,7 +158,6 @@ class Files:
             on_bad_row=self.on_bad_row or ("leave_out" if streaming else "error"),
             on_missing_column=self.on_missing_column,
             options=self.options,
-            files=listed,
         )
         if self.on_bad_row is not None and described.format not in BY_LINE:
             raise InvalidArgument(

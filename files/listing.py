@@ -6,14 +6,16 @@ A link that is not followed is listed too, so that its reader says so. Guarded b
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import takewhile
 
 import pyarrow.fs as pafs
 
-from ..errors import UnreadableFile
-from .data_paths import DataPath, data_paths
+from ..errors import StoreUnreachable, UnreadableFile
+from .data_paths import DataPath, data_paths, require_reachable
 from .links import fault_of_link
 from .paths import hidden, locate, parts_of, unreachable
 
@@ -27,12 +29,73 @@ class DataFile:
     changed: int = 0
 
 
+@dataclass(frozen=True)
+class Listing:
+    """The paths of a user as they are when they are first looked at, for which each is looked up once.
+
+    >>> Listing.of("/no/such/*.csv").files
+    ()
+    """
+
+    paths: tuple[DataPath, ...]
+
+    @classmethod
+    def of(cls, paths: Sequence[str | os.PathLike[str] | DataPath] | str | os.PathLike[str]) -> Listing:
+        """The paths; raise for a store that does not answer, or has no such bucket."""
+        places = data_paths(paths)
+        require_reachable(places)
+        return cls(places)
+
+    @cached_property
+    def infos(self) -> Mapping[str, pafs.FileInfo]:
+        """The kinds of the paths, and of patterns those of the folders above them, by `fixed`."""
+        return {place.fixed: _info(place) for place in {place.fixed: place for place in self.paths}.values()}
+
+    @cached_property
+    def found(self) -> Mapping[str, pafs.FileInfo | None]:
+        """The files, and what a store says of each."""
+        files = {file: info for place in self.paths for file, info in _files(place, self.infos[place.fixed])}
+        for place in self.paths:
+            if place.fixed in files and os.path.isdir(place.fixed):
+                del files[place.fixed]
+        return files
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files in order, among them the paths that are no pattern, and of which nothing has the name."""
+        return tuple(sorted(self.found))
+
+    @property
+    def lost(self) -> list[DataPath]:
+        """The paths that are no patterns, and of which nothing has the name."""
+        gone = [place for place in self.paths if not place.pattern and self._kind(place) == pafs.FileType.NotFound]
+        return [place for place in gone if place.address or not os.path.islink(place.fixed)]
+
+    @property
+    def root(self) -> str:
+        """The folder below which `key=value` folders are columns.
+
+        It is the folder that all paths share. A file counts as its folder, a pattern as the part before it.
+        """
+        roots = [
+            place.fixed
+            if place.pattern or self._kind(place) == pafs.FileType.Directory
+            else place.fixed.rpartition("/")[0]
+            for place in self.paths
+        ]
+        names = zip(*(root.split("/") for root in roots), strict=False)
+        return "/".join(shared[0] for shared in takewhile(lambda alike: len(set(alike)) == 1, names))
+
+    def _kind(self, place: DataPath) -> pafs.FileType:
+        return self.infos[place.fixed].type
+
+
 def list_files(paths: Sequence[str | DataPath]) -> list[str]:
     """The files of paths, in order: files, all files below folders, and all files that match a pattern.
 
     A path that is no pattern is listed also if nothing has its name.
     """
-    return sorted(_listed(paths))
+    return list(Listing(data_paths(paths)).files)
 
 
 def list_data_files(paths: Sequence[str | DataPath], lost: bool = False) -> list[DataFile]:
@@ -46,19 +109,9 @@ def list_data_files(paths: Sequence[str | DataPath], lost: bool = False) -> list
     >>> [file.size for file in list_data_files([str(folder), "/no/such.csv"])]
     [3]
     """
-    listed = sorted(_listed(paths).items())
+    listed = sorted(Listing(data_paths(paths)).found.items())
     files = ((path, _local_file(path) if info is None else _remote_file(path, info)) for path, info in listed)
     return [file or DataFile(path) for path, file in files if lost or file is not None]
-
-
-def _listed(paths: Sequence[str | DataPath]) -> dict[str, pafs.FileInfo | None]:
-    """The files of paths; of those in a file system of Arrow what it says of them."""
-    places = data_paths(paths)
-    files = {file: info for place in places for file, info in _files(place)}
-    for place in places:
-        if place.fixed in files and os.path.isdir(place.fixed):
-            del files[place.fixed]
-    return files
 
 
 def _local_file(path: str) -> DataFile | None:
@@ -80,37 +133,47 @@ def lost_links(files: Sequence[str]) -> list[str]:
     return [file for file in files if not parts_of(file)[0] and os.path.islink(file) and not os.path.exists(file)]
 
 
-def _files(path: DataPath) -> Iterator[tuple[str, pafs.FileInfo | None]]:
-    address = path.address
+def _info(path: DataPath) -> pafs.FileInfo:
+    """The kind of what is at a path, or above a pattern."""
     system, inside = locate(path.fixed, path.access)
     try:
-        info = system.get_file_info(inside)
-        if info.type == pafs.FileType.Directory:
-            names = _remote_names(system, inside) if address else ((name, None) for name in _local_names(path.fixed))
-        elif path.pattern:
-            return
-        else:
+        return system.get_file_info(inside)
+    except OSError as error:
+        raise _not_listed(path, error) from None
+
+
+def _not_listed(path: DataPath, error: Exception) -> UnreadableFile | StoreUnreachable:
+    if path.address:
+        return unreachable(path.fixed, error)
+    return UnreadableFile(f"{path.fixed} cannot be listed: {error}", path.fixed)
+
+
+def _files(path: DataPath, info: pafs.FileInfo) -> Iterator[tuple[str, pafs.FileInfo | None]]:
+    """The files of a path, of which `info` has the kind."""
+    address = path.address
+    if info.type != pafs.FileType.Directory:
+        if not path.pattern:
             yield path.fixed, info if address else None
-            return
-        prefix = path.fixed.rstrip("/") + "/"
-        for name, own in names:
+        return
+    prefix = path.fixed.rstrip("/") + "/"
+    try:
+        for name, own in _remote_names(path) if address else _local_names(path.fixed):
             if _fits(name.split("/"), path.pattern):
                 yield prefix + name, own
     except OSError as error:
-        if address:
-            raise unreachable(path.fixed, error) from None
-        raise UnreadableFile(f"{path.fixed} cannot be listed: {error}", path.fixed) from None
+        raise _not_listed(path, error) from None
 
 
-def _remote_names(system: pafs.FileSystem, folder: str) -> Iterator[tuple[str, pafs.FileInfo]]:
-    """The files below a folder of a file system of Arrow, and what it says of them."""
+def _remote_names(path: DataPath) -> Iterator[tuple[str, pafs.FileInfo]]:
+    """The files below a folder of a store, and what it says of them."""
+    system, folder = locate(path.fixed, path.access)
     start = len(folder.rstrip("/")) + 1
     for info in system.get_file_info(pafs.FileSelector(folder, recursive=True)):
         if info.type == pafs.FileType.File and not hidden(info.path[start:]):
             yield info.path[start:], info
 
 
-def _local_names(folder: str) -> Iterator[str]:
+def _local_names(folder: str) -> Iterator[tuple[str, None]]:
     """The files below a local folder, and the links that are not followed."""
     waiting = [""]
     while waiting:
@@ -121,11 +184,11 @@ def _local_names(folder: str) -> Iterator[str]:
                     continue
                 name = below + entry.name
                 if entry.is_symlink() and fault_of_link(f"{folder.rstrip('/')}/{name}", folder) is not None:
-                    yield name
+                    yield name, None
                 elif entry.is_dir():
                     waiting.append(f"{name}/")
                 elif entry.is_file():
-                    yield name
+                    yield name, None
 
 
 def _fits(parts: list[str], pattern: Sequence[str]) -> bool:
@@ -133,4 +196,4 @@ def _fits(parts: list[str], pattern: Sequence[str]) -> bool:
     return len(parts) >= len(pattern) and all(map(fnmatchcase, parts, pattern))
 
 
-__all__ = ["DataFile", "list_data_files", "list_files", "lost_links"]
+__all__ = ["DataFile", "Listing", "list_data_files", "list_files", "lost_links"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..changelogs.flows import UnreadSource
 from ..files.data_paths import DataPath
 from ..files.files import Files
-from ..files.listing import list_data_files, list_files
+from ..files.listing import list_data_files
 from ..files.reading import FileFormat, LeaveOut, Split, ignore, read, splits
 from ..flows.changelog_reading import Reading
 from ..flows.engine import Source
@@ -124,15 +124,14 @@ def _skipped(path: str, reason: str) -> None:
 def files_opened(files: Files, settings: Settings) -> UnreadSource:
     """The files, listed and described."""
     files.check_bounded()
-    paths = files.paths
-    listed = tuple(list_files(paths))
-    described = files.described(paths, listed)
+    listing = files.listed()
+    described = files.described(listing)
 
     def source(reading: Reading | None, event_time: EventTime | None) -> LocalFiles:
         schema = described.schema if event_time is None else event_time.schema
         return LocalFiles(
-            paths=paths,
-            listed=listed,
+            paths=listing.paths,
+            listed=listing.files,
             format=described,
             schema=schema if reading is None else reading.schema,
             streaming=settings.strategy is not None,

@@ -75,8 +75,8 @@ def _of_dataframe(df: DataFrame, settings: Settings, streaming: bool, tuning: Tu
 def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: bool) -> UnreadSource:
     if not streaming:
         files.check_bounded()
-    paths, most = files.paths, files.max_files_per_batch
-    form = files.described(paths, streaming=streaming)
+    listing, most = files.listed(), files.max_files_per_batch
+    paths, form = listing.paths, files.described(listing, streaming)
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
     order = files.order
     if streaming and order is None and any(path.address for path in paths):  # which Spark reads with a jar alone

@@ -14,8 +14,8 @@ from opened import opened
 import uncombine as uc
 from uncombine.cli.command_line import main
 from uncombine.errors import TypeMismatch, UnreadableFile
-from uncombine.files.data_paths import DataPath, data_paths, root_of
-from uncombine.files.listing import list_files
+from uncombine.files.data_paths import DataPath, data_paths
+from uncombine.files.listing import Listing, list_files
 
 NAMES = ["a*b", "axb", "export [1]", "export 1", "q{x,y}", "qx", "v?", "v1", "back\\slash"]
 """Folders, some of which are patterns of others."""
@@ -71,9 +71,9 @@ def test_folders_below_an_odd_name_are_columns(tmp_path: Path) -> None:
         pq.write_table(pa.table({"v": [k]}), tmp_path / name / f"k={k}" / "f.parquet")
     for path in ("a*b", "a*b/*/f.parquet"):
         places = data_paths(f"{tmp_path}/{path}")
-        assert root_of(places) == f"{tmp_path}/a*b"
+        assert Listing(places).root == f"{tmp_path}/a*b"
         assert list_files(places) == [f"{tmp_path}/a*b/k=1/f.parquet"]
-    assert root_of(data_paths(f"{tmp_path}/a?b/*/f.parquet")) == str(tmp_path)
+    assert Listing.of(f"{tmp_path}/a?b/*/f.parquet").root == str(tmp_path)
 
 
 def test_spark_takes_a_name_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

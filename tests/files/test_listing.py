@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.fs as pafs
 import pytest
+from s3_server import Store, s3
 
+import uncombine as uc
 from uncombine.files import listing
 from uncombine.files.listing import list_data_files, list_files
 
@@ -52,3 +55,19 @@ def test_a_file_system_of_arrow_says_the_same(tmp_path: Path, monkeypatch: pytes
     two = [f"{address}/a.csv", f"{address}/gone.csv"]
     assert [file.path for file in list_data_files(two)] == two[:1]
     assert [file.path for file in list_data_files(two, lost=True)] == two
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    for name in ("in/a.csv", "in/b.csv", "in/k=1/c.csv", "in/k=1/d.csv", "top.csv"):
+        path = tmp_path / "bucket" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"ts,v\n2016-01-20T12:00:00Z,{len(name)}\n")
+    with s3(tmp_path) as store:
+        yield store
+
+
+def test_each_file_of_a_store_is_looked_up_once(store: Store) -> None:
+    uc.flow([f"s3://bucket/in/{name}.csv{store.parameters}" for name in ("a", "b")])
+    looks, first = 1 + 2, 1  # the bucket is looked for by the first file, of which the types are read, too
+    assert store.requests == {"HEAD": looks + first, "GET": first}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,11 @@ class Store:
     address: str
     refused: set[str] = field(default_factory=set)
     """The beginnings of paths for which nobody has the right."""
+    unlisted: bool = False
+    """True if nobody has the right to list a bucket."""
     sent: int = 0
+    requests: Counter[str] = field(default_factory=Counter)
+    """The numbers of requests: HEAD, GET, and LIST."""
 
     @property
     def parameters(self) -> str:
@@ -51,10 +56,12 @@ class Bucket(BaseHTTPRequestHandler):
         asked = urlsplit(self.path)
         name = unquote(asked.path).strip("/")
         path, options = self.root / name, parse_qs(asked.query)
-        if any(f"{name}/".startswith(one) for one in self.store.refused):
+        listing = "list-type" in options
+        self.store.requests["LIST" if listing else self.command] += 1
+        if any(f"{name}/".startswith(one) for one in self.store.refused) or (listing and self.store.unlisted):
             self._answer(403)
-        elif "list-type" in options and path.is_dir():
-            self._listed(path, options.get("prefix", [""])[0])
+        elif listing and path.is_dir():
+            self._listed(path, options.get("prefix", [""])[0], options.get("delimiter", [""])[0])
         elif path.is_file():
             self._object(path)
         else:
@@ -73,9 +80,13 @@ class Bucket(BaseHTTPRequestHandler):
             self._answer(200, data, about)
         self.store.sent += stop - int(first) if part else len(data) * (self.command != "HEAD")
 
-    def _listed(self, bucket: Path, prefix: str) -> None:
+    def _listed(self, bucket: Path, prefix: str, delimiter: str) -> None:
         keys = sorted(str(path.relative_to(bucket)) for path in bucket.rglob("*") if path.is_file())
-        entries = [_entry(key, bucket / key) for key in keys if key.startswith(prefix)]
+        keys = [key for key in keys if key.startswith(prefix)]
+        below = [key for key in keys if delimiter and delimiter in key[len(prefix) :]]
+        folders = sorted({prefix + key[len(prefix) :].partition(delimiter)[0] + delimiter for key in below})
+        entries = [_entry(key, bucket / key) for key in keys if key not in below]
+        entries += [f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders]
         whole = f"<IsTruncated>false</IsTruncated><KeyCount>{len(entries)}</KeyCount>{''.join(entries)}"
         self._answer(200, f"<ListBucketResult>{whole}</ListBucketResult>".encode(), {"Content-Type": "application/xml"})
 
