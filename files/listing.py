@@ -6,6 +6,7 @@ A link that is not followed is listed too, so that its reader says so. Guarded b
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,6 +19,9 @@ from ..errors import StoreUnreachable, UnreadableFile
 from .data_paths import DataPath, data_paths, require_reachable
 from .links import fault_of_link
 from .paths import hidden, locate, parts_of, unreachable
+
+MANY = 50
+"""So many paths in one folder of a store are looked up by a list of it: a request for each thousand of its files."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Listing:
     @cached_property
     def infos(self) -> Mapping[str, pafs.FileInfo]:
         """The kinds of the paths, and of patterns those of the folders above them, by `fixed`."""
-        return {place.fixed: _info(place) for place in {place.fixed: place for place in self.paths}.values()}
+        return _infos({place.fixed: place for place in self.paths})
 
     @cached_property
     def found(self) -> Mapping[str, pafs.FileInfo | None]:
@@ -131,6 +135,34 @@ def _remote_file(path: str, info: pafs.FileInfo) -> DataFile | None:
 def lost_links(files: Sequence[str]) -> list[str]:
     """The local files of a list that are links to nothing, which Spark does not list."""
     return [file for file in files if not parts_of(file)[0] and os.path.islink(file) and not os.path.exists(file)]
+
+
+def _infos(paths: Mapping[str, DataPath]) -> dict[str, pafs.FileInfo]:
+    """The kinds of what is at some paths, or above patterns; many in one folder of a store by one list of it."""
+    folders = defaultdict[str, list[DataPath]](list)
+    for path in paths.values():
+        if path.address and not path.pattern and path.fixed != path.address:
+            folders[path.fixed.rpartition("/")[0]].append(path)
+    listed: dict[str, pafs.FileInfo] = {}
+    for folder, named in folders.items():
+        if len(named) >= MANY:
+            listed |= _infos_in(folder, named)
+    return {fixed: listed[fixed] if fixed in listed else _info(path) for fixed, path in paths.items()}
+
+
+def _infos_in(folder: str, named: Sequence[DataPath]) -> dict[str, pafs.FileInfo]:
+    """The kinds of what is at some paths of one folder of a store; nothing if it may not be listed."""
+    system, inside = locate(folder, named[0].access)
+    try:
+        infos = system.get_file_info(pafs.FileSelector(inside, allow_not_found=True))
+    except OSError:  # who may read the objects alone
+        return {}
+    there = {info.base_name: info for info in sorted(infos, key=lambda info: info.type == pafs.FileType.File)}
+    names = {path.fixed: path.fixed.rpartition("/")[2] for path in named}
+    return {
+        fixed: there.get(name) or pafs.FileInfo(f"{inside}/{name}", pafs.FileType.NotFound)
+        for fixed, name in names.items()
+    }
 
 
 def _info(path: DataPath) -> pafs.FileInfo:

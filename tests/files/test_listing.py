@@ -12,7 +12,7 @@ from s3_server import Store, s3
 
 import uncombine as uc
 from uncombine.files import listing
-from uncombine.files.listing import list_data_files, list_files
+from uncombine.files.listing import Listing, list_data_files, list_files
 
 
 def made(folder: Path) -> None:
@@ -71,3 +71,30 @@ def test_each_file_of_a_store_is_looked_up_once(store: Store) -> None:
     uc.flow([f"s3://bucket/in/{name}.csv{store.parameters}" for name in ("a", "b")])
     looks, first = 1 + 2, 1  # the bucket is looked for by the first file, of which the types are read, too
     assert store.requests == {"HEAD": looks + first, "GET": first}
+
+
+def test_many_files_of_one_folder_are_looked_up_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["in/a.csv", "in/none.csv", "in/k=1", "in/b.csv", "in/k=1/d.csv", "top.csv", "none/a.csv", "in/*/c.csv"]
+    paths = [f"s3://bucket/{name}{store.parameters}" for name in names]
+    each = Listing.of(paths)
+    wanted = (each.files, [place.text for place in each.lost], each.root)
+    store.requests.clear()
+    facts = [(file.path, file.size, file.changed) for file in list_data_files(paths, lost=True)]
+    before = store.requests.copy()
+    monkeypatch.setattr(listing, "MANY", 2)
+    store.requests.clear()
+    assert [(file.path, file.size, file.changed) for file in list_data_files(paths, lost=True)] == facts
+    assert store.requests["LIST"] <= before["LIST"]
+    assert store.requests["HEAD"] < before["HEAD"]
+    many = Listing.of(paths)
+    assert (many.files, [place.text for place in many.lost], many.root) == wanted
+    monkeypatch.setattr(listing, "MANY", 1)
+    assert [(file.path, file.size, file.changed) for file in list_data_files(paths, lost=True)] == facts
+
+
+def test_who_may_not_list_a_folder_reads_its_files(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MANY", 1)
+    store.unlisted = True
+    paths = [f"s3://bucket/in/{name}.csv{store.parameters}" for name in ("a", "b")]
+    assert [file.size for file in list_data_files(paths)] == [28, 28]
+    assert uc.flow(paths).window("global").combine(n=uc.Count()).run()["n"].to_pylist() == [2]
