@@ -19,7 +19,7 @@ from pyarrow.feather import write_feather
 
 from ..errors import InvalidArgument
 from ..files.formats import format_of
-from ..files.paths import absolute, locate, parts_of, require_no_secret
+from ..files.paths import STORE_FAULTS, absolute, info_of, locate, parts_of, require_no_secret, unreachable
 from ..panes.showing import shown_rows
 from ..tables.renames import replaced
 from .failures import Failed
@@ -55,13 +55,13 @@ def check_output(arguments: argparse.Namespace) -> None:
     require_no_secret([path])
     if _form(path) is None:
         raise InvalidArgument(f"--output writes a file that ends with {_ENDINGS}, and {path!r} does not")
-    system, inside = locate(absolute(path))
-    there = system.get_file_info(inside).type
+    there = info_of(absolute(path)).type
     if there == pafs.FileType.Directory:
         raise InvalidArgument(f"--output names a file, and {path!r} is a folder: write {path.rstrip('/')}/rows.parquet")
     if there != pafs.FileType.NotFound and not arguments.overwrite:
         raise InvalidArgument(f"{path!r} is there already: give --overwrite, or another name")
-    if not parts_of(absolute(path))[0] and not Path(inside).parent.is_dir():
+    address, inside = parts_of(absolute(path))
+    if not address and not Path(inside).parent.is_dir():
         raise InvalidArgument(f"there is no folder {str(Path(inside).parent)!r} for {path!r}: make it first")
 
 
@@ -113,8 +113,10 @@ def write_file(rows: pa.Table, path: str) -> None:
                 if target.exists():
                     os.fchmod(file.fileno(), target.stat().st_mode)
                 file.write(data)
-    except OSError as error:
-        raise Failed(f"{path!r} cannot be written: {error.strerror or error}") from None
+    except STORE_FAULTS as error:
+        if parts_of(place)[0]:
+            raise unreachable(path, error) from None
+        raise Failed(f"{path!r} cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _written(rows: pa.Table, path: str) -> bytes | pa.Buffer:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pyarrow.fs as pafs
 
-from ..errors import InvalidArgument, UnreadableFile
-from .paths import NO_ACCESS, absolute, locate, parts_of, paths_of, require_no_secret, unreachable, without_parameters
+from ..errors import InvalidArgument, StoreUnreachable, UnreadableFile
+from .paths import NO_ACCESS, absolute, info_of, parts_of, paths_of, require_no_secret, without_parameters
 
 _WILD = re.compile(r"[*?\[\]{}\\]")
 """Characters that Spark takes for wildcards, or for a part of them."""
@@ -113,17 +113,12 @@ def require_reachable(paths: Sequence[DataPath]) -> None:
     """Raise for an object store of some paths that does not answer, or has no such bucket."""
     access = access_of(paths)
     for path in {path.address: path for path in paths if path.address}.values():
-        system, inside = locate(path.fixed, access)
-        root = inside.removesuffix(parts_of(path.fixed)[1]) or "/"
-        try:
-            # Who may read some objects alone may not ask for the bucket.
-            if any(system.get_file_info(place).type != pafs.FileType.NotFound for place in (inside, root)):
-                continue
-        except OSError as error:
-            raise unreachable(path.fixed, error) from None
-        raise UnreadableFile(
-            f"there is no bucket or container {path.address}: check its name, its region and its endpoint", path.text
-        )
+        # Who may read some objects alone may not ask for the bucket.
+        if not any(_exists(place, access) for place in (path.fixed, path.address)):
+            raise UnreadableFile(
+                f"there is no bucket or container {path.address}: check its name, its region and its endpoint",
+                path.text,
+            )
 
 
 def escaped_name(path: str) -> str:
@@ -144,12 +139,11 @@ def data_paths(paths: Sequence[str | os.PathLike[str] | DataPath] | str | os.Pat
 
 def _exists(path: str, access: Mapping[str, str]) -> bool:
     """True for a path that is there, be it a link to nothing; False also where the driver cannot look on its disk."""
-    system, inside = locate(path, access)
     try:
-        return bool(system.get_file_info(inside).type != pafs.FileType.NotFound) or _is_link(path)
-    except OSError as error:
-        if parts_of(path)[0]:
-            raise unreachable(path, error) from None
+        return bool(info_of(path, access).type != pafs.FileType.NotFound) or _is_link(path)
+    except StoreUnreachable:
+        raise
+    except OSError:
         return False
 
 

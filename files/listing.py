@@ -18,7 +18,7 @@ import pyarrow.fs as pafs
 from ..errors import StoreUnreachable, UnreadableFile
 from .data_paths import DataPath, data_paths, require_reachable
 from .links import fault_of_link
-from .paths import hidden, locate, parts_of, unreachable
+from .paths import STORE_FAULTS, hidden, locate, parts_of, unreachable
 
 MANY = 50
 """So many paths in one folder of a store are looked up by a list of it: a request for each thousand of its files."""
@@ -155,7 +155,7 @@ def _infos_in(folder: str, named: Sequence[DataPath]) -> dict[str, pafs.FileInfo
     system, inside = locate(folder, named[0].access)
     try:
         infos = system.get_file_info(pafs.FileSelector(inside, allow_not_found=True))
-    except OSError:  # who may read the objects alone
+    except STORE_FAULTS:  # who may read the objects alone
         return {}
     there = {info.base_name: info for info in sorted(infos, key=lambda info: info.type == pafs.FileType.File)}
     names = {path.fixed: path.fixed.rpartition("/")[2] for path in named}
@@ -170,7 +170,7 @@ def _info(path: DataPath) -> pafs.FileInfo:
     system, inside = locate(path.fixed, path.access)
     try:
         return system.get_file_info(inside)
-    except OSError as error:
+    except STORE_FAULTS as error:
         raise _not_listed(path, error) from None
 
 
@@ -192,7 +192,7 @@ def _files(path: DataPath, info: pafs.FileInfo) -> Iterator[tuple[str, pafs.File
         for name, own in _remote_names(path) if address else _local_names(path.fixed):
             if _fits(name.split("/"), path.pattern):
                 yield prefix + name, own
-    except OSError as error:
+    except STORE_FAULTS as error:
         raise _not_listed(path, error) from None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ..errors import InvalidArgument, StoreUnreachable
@@ -34,17 +35,27 @@ _ACCESS = re.compile(rf"\?((?:{'|'.join(_PARAMETERS)})=.*)$", re.DOTALL)
 NO_ACCESS: Mapping[str, str] = MappingProxyType({})
 """File systems without parameters of their own."""
 
+STORE_FAULTS = (OSError, pa.ArrowException)
+"""The errors of Arrow's file systems. That of Azure without credentials is no `OSError`."""
+
 _OF_STORES = re.compile(
-    r"AWS Error (?!INVALID_OBJECT_STATE|OBJECT_NOT_IN_ACTIVE_TIER)|google::cloud::Status|Azure Error"
+    r"AWS Error (?!INVALID_OBJECT_STATE|OBJECT_NOT_IN_ACTIVE_TIER)|google::cloud::Status|Azure Error|Azure4Core"
 )
 """The words of Arrow for a store that does not answer or lets nobody in, whatever the file is."""
+
+_INTERNAL = re.compile(
+    r"^Unknown error: |\bN5Azure4Core\w+: | error_info=\{.*|\. The request was not sent, .*|PerformWork\(\) - |"
+    r"google::cloud::Status\(\w+: (?:Retry policy exhausted, with a last message of )?"
+)
+"""The parts of Arrow's words that say nothing to a user."""
 
 _VARIABLES = {"gs": "GOOGLE_APPLICATION_CREDENTIALS"} | dict.fromkeys(
     ("abfs", "abfss"), "AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET"
 )
 """The variables of the environment with credentials, by the scheme of a store."""
 
-REMEDY = "check the address, and the credentials and the region in the environment, which Spark's workers need too"
+LOOK_SECONDS = 3
+"""The time for which Google's store is asked again before anything starts; Arrow does so for a quarter of an hour."""
 
 
 def parts_of(path: str) -> tuple[str, str]:
@@ -104,7 +115,26 @@ def locate(path: str, access: Mapping[str, str] = NO_ACCESS) -> tuple[pafs.FileS
     if not address:
         return _local(), inside
     system, root = _system(address, access.get(address, ""))
-    return system, root + inside
+    return system, root + inside or "/"
+
+
+def info_of(path: str, access: Mapping[str, str] = NO_ACCESS) -> pafs.FileInfo:
+    """The kind of what is at a path, before anything starts; raise for a store that does not answer soon.
+
+    >>> info_of("/no/such/file").type.name
+    'NotFound'
+    """
+    address = parts_of(path)[0]
+    parameters = access.get(address, "")
+    if _scheme(address) == "gs" and "retry_limit_seconds=" not in parameters:
+        access = {address: f"{parameters}&retry_limit_seconds={LOOK_SECONDS}".removeprefix("&")}
+    system, inside = locate(path, access)
+    try:
+        return system.get_file_info(inside)
+    except STORE_FAULTS as error:
+        if not address:
+            raise
+        raise unreachable(path, error) from None
 
 
 def _scheme(address: str) -> str:
@@ -132,8 +162,13 @@ def _system(address: str, parameters: str) -> tuple[pafs.FileSystem, str]:
 
 def unreachable(path: str, error: Exception) -> StoreUnreachable:
     """The error for a path whose file system does not answer, or lets nobody in."""
-    reason = str(error).partition("\n")[0].rstrip(". ")
-    return StoreUnreachable(f"{path} cannot be reached: {reason}: {REMEDY}")
+    reason = _INTERNAL.sub("", str(error).partition("\n")[0]).rstrip(". ")
+    variables = _VARIABLES.get(_scheme(parts_of(path)[0]))
+    settings = "the credentials and the region" if variables is None else f"the credentials ({variables})"
+    return StoreUnreachable(
+        f"{path} cannot be reached: {reason}: check the address, and {settings} in the environment, which Spark's "
+        "workers need too"
+    )
 
 
 def is_of_store(path: str, error: Exception) -> bool:
@@ -145,6 +180,7 @@ def is_of_store(path: str, error: Exception) -> bool:
     (False, False)
     """
     of_system = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    of_system |= type(error) is pa.ArrowException  # the others may have words of the file in theirs
     return bool(of_system and parts_of(path)[0] and _OF_STORES.search(str(error)))
 
 

@@ -151,12 +151,24 @@ def test_overwrite_alone_is_refused() -> None:
 
 def test_a_file_of_an_object_store_is_written_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     store = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
-    monkeypatch.setattr(row_output, "locate", lambda path: (store, paths.parts_of(path)[1]))
+    for module in (row_output, paths):
+        monkeypatch.setattr(module, "locate", lambda path, access=None: (store, paths.parts_of(path)[1]))
     write_file(ROWS, "s3://bucket/rows.parquet")
     assert pq.read_table(tmp_path / "rows.parquet").num_rows == 2
     with pytest.raises(uc.errors.InvalidArgument, match="is there already"):
         check_output(arguments("s3://bucket/rows.parquet"))
     check_output(arguments("s3://bucket/none/rows.parquet"))
+
+
+def test_a_store_that_lets_nobody_in_is_told_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed:
+        def get_file_info(self, path: str) -> None:
+            raise pa.ArrowException("Unknown error: N5Azure4Core11Credentials23AuthenticationExceptionE: No token")
+
+    monkeypatch.setattr(paths, "locate", lambda path, access=None: (Closed(), path))
+    says = "abfs://a@b/x.csv cannot be reached: No token: check the address, and the credentials"
+    with pytest.raises(uc.errors.StoreUnreachable, match=says):
+        check_output(arguments("abfs://a@b/x.csv"))
 
 
 def test_a_file_that_a_link_names_is_written_with_its_permissions(tmp_path: Path) -> None:
