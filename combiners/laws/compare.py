@@ -27,7 +27,11 @@ def plain(accumulators: Accumulators) -> Any:
 
 
 def near(left: Any, right: Any, slack: float, part: float = LAST_BITS) -> bool:
-    """True if two plain values agree; numbers may differ by `slack`, and if that is not 0 by a part of themselves."""
+    """True if two plain values agree; floats may differ by `slack`, and if that is not 0 by a part of themselves.
+
+    >>> near({"n": 7, "mean": 7.0}, {"n": 7, "mean": 7.5}, 1.0), near([7], [8], 1.0)
+    (True, False)
+    """
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(near(a, b, slack, part) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
@@ -36,7 +40,7 @@ def near(left: Any, right: Any, slack: float, part: float = LAST_BITS) -> bool:
         if slack == math.inf and isinstance(left, float | None) and isinstance(right, float | None):
             return True
         return type(left) is type(right) and bool(left == right)
-    if slack == 0.0 and type(left) is type(right) and not isinstance(left, float):
+    if not isinstance(left, float) and not isinstance(right, float):
         return bool(left == right)
     a, b = float(left), float(right)
     if not math.isfinite(a) or not math.isfinite(b):

@@ -59,9 +59,9 @@ def check_laws(
     capability.
 
     A GROUP must keep every law bit for bit in its accumulators, also with weights below zero. A CANCELLATIVE
-    combiner must keep the laws in its results, within its own `tolerance`, and retracts only rows that were added.
-    A MONOID must keep the laws that need no retraction, in its results. Weights go up to 1,000, and up to 2**31
-    if accumulators do not grow with them. Columns hold nulls wherever the combiner allows them. An error in an
+    combiner must keep the laws in its results, floats within its own `tolerance`, and retracts only rows that were
+    added. A MONOID must keep the laws that need no retraction, in its results. Weights go up to 1,000, and up to
+    2**31 if accumulators do not grow with them. Columns hold nulls wherever the combiner allows them. An error in an
     operation is the cause of a `LawViolation`; an operation may only refuse a number too large for its declared type.
 
     Parameters

@@ -24,6 +24,7 @@ from seeds import share
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation, check_laws, subjects, typed, values_of
 from uncombine.combiners.laws import kit as laws
+from uncombine.combiners.laws.compare import near
 from uncombine.combiners.laws.expected import orders
 from uncombine.combiners.rows.group_sums import sum_int64
 
@@ -367,6 +368,36 @@ def test_a_tolerance_may_be_a_part_of_the_numbers() -> None:
     vague = broken(**FLOATS, tolerance=0.9)
     with pytest.raises(LawViolation, match="the law of tolerance"):
         check_laws(vague("x"), values=values, max_examples=20)
+
+
+def test_a_tolerance_is_for_floats_alone() -> None:
+    """The numbers are so large that a count that is wrong by one would be within their tolerance."""
+    counted = pa.struct([("n", pa.int64()), ("total", pa.float64())])
+
+    def checked(wrong: int) -> None:
+        def merge(s: dict[str, Any], t: dict[str, Any]) -> dict[str, Any]:
+            n = s["n"] + t["n"] + wrong * (s["n"] > 0) * (t["n"] > 1)
+            return {"n": n, "total": s["total"] + t["total"] * (1 + 1e-13)}
+
+        combiner = broken(
+            create=lambda: {"n": 0, "total": 0.0},
+            add=lambda s, x: {"n": s["n"] + 1, "total": s["total"] + x},
+            merge=merge, uncombine=None, accumulator=counted, output=counted, tolerance=1e-9,
+        )  # fmt: skip
+        check_laws(combiner("x"), values=pa.array([1e11, 1e12, 3e12]), max_examples=10)
+
+    checked(0)
+    with pytest.raises(LawViolation):
+        checked(1)
+
+
+@pytest.mark.parametrize("inside", [lambda x: x, lambda x: [x], lambda x: {"n": x}, lambda x: [{"n": x, "t": 0.5}]])
+def test_numbers_that_are_no_floats_are_equal_or_not(inside: Any) -> None:
+    def alike(one: Any, other: Any, slack: float = 10.0) -> bool:
+        return near(inside(one), inside(other), slack)
+
+    assert [alike(7.0, 8.0), alike(7, 8.0), alike(7, 7), alike(Decimal(7), Decimal(7))] == [True] * 4
+    assert [alike(7, 8), alike(7, 8, math.inf), alike(Decimal(7), Decimal(8)), alike(True, 1)] == [False] * 4
 
 
 @pytest.mark.parametrize("bad", [1, -1e-9, True, float("nan"), "1e-9"])
