@@ -1,4 +1,4 @@
-"""The values of the columns of a combiner, from text: numbers with commas, a JSON list, or a file.
+"""The values of the columns of a combiner, from text: with commas, a JSON list, or a file; or the types of columns.
 
 Guarded by tests/cli/test_laws.py.
 """
@@ -9,6 +9,7 @@ import argparse
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,63 @@ from ..files.formats import format_of
 from .file_rows import read_columns
 
 
-def law_values(arguments: argparse.Namespace) -> tuple[pa.Array, ...] | None:
-    """The values of each column that `--values` names, in order; None if it is not said."""
+def law_values(arguments: argparse.Namespace) -> tuple[pa.Array | pa.DataType, ...] | None:
+    """The values of each column that `--values` names, or its type, in order; None if it is not said."""
     if arguments.values is None:
         if arguments.column:
             raise InvalidArgument("--column names a column of the file of --values: give --values FILE")
         return None
-    columns = [column for text in arguments.values for column in _columns(text, arguments)]
-    return tuple(map(_checked, columns))
+    return tuple(column for text in arguments.values for column in _types(text) or _columns(text, arguments))
+
+
+def require_each(columns: Sequence[str], values: Sequence[pa.Array | pa.DataType], who: str) -> None:
+    """Raise unless there are values for each column that a combiner reads.
+
+    >>> require_each(["x", "t"], [pa.int64()], "mine:last")
+    Traceback (most recent call last):
+        ...
+    uncombine.errors.InvalidArgument: mine:last reads the columns x, t, and --values has those of x alone: give ...
+    """
+    many = len(columns)
+    if len(values) < many:
+        there = ", ".join(columns[: len(values)])
+        raise InvalidArgument(
+            f"{who} reads the columns {', '.join(columns)}, and --values has those of {there} alone: give --values "
+            f"once for each, such as {' '.join(['--values 1,2'] * many)}, or their types, such as --values "
+            f"{','.join(['int64'] * many)}"
+        )
+
+
+def require_ready(values: Sequence[pa.Array | pa.DataType], ready: Sequence[pa.DataType]) -> None:
+    """Raise for a type that has no ready-made values.
+
+    >>> require_ready([pa.int16()], [pa.int64(), pa.string()])
+    Traceback (most recent call last):
+        ...
+    uncombine.errors.InvalidArgument: --values names the type int16, and only int64, string have ready-made values: ...
+    """
+    for kind in values:
+        if isinstance(kind, pa.DataType) and kind not in ready:
+            raise InvalidArgument(
+                f"--values names the type {kind}, and only {', '.join(map(str, ready))} have ready-made values: name "
+                "one of these, or give values, such as --values 1,2"
+            )
+
+
+def _types(text: str) -> list[pa.DataType]:
+    """The types that a text names, one for each column; none if one of its words is no type."""
+    try:
+        return [pa.type_for_alias(word.strip()) for word in text.split(",")]
+    except ValueError:
+        return []
 
 
 def _columns(text: str, arguments: argparse.Namespace) -> list[pa.Array]:
-    """The columns that one text stands for."""
+    """The columns of values that one text stands for."""
+    return list(map(_checked, _values(text, arguments)))
+
+
+def _values(text: str, arguments: argparse.Namespace) -> list[pa.Array]:
     if text.lstrip().startswith(("[", "{")):
         return [_array(_json(text), text)]
     if arguments.format or format_of(text) is not None or (text and Path(text).exists()):
@@ -85,7 +131,7 @@ def _checked(values: pa.Array) -> pa.Array:
     return values
 
 
-__all__ = ["law_values"]
+__all__ = ["law_values", "require_each", "require_ready"]
 
 
 def __dir__() -> list[str]:

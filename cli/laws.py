@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import InvalidArgument, LawViolation
 from .file_rows import add_format
-from .law_values import law_values
+from .law_values import law_values, require_each, require_ready
 from .module_names import made_by, object_at
 from .parser import Parser, count_of
 
@@ -32,7 +32,8 @@ def add_laws(parser: Parser) -> None:
         "--values",
         action="append",
         metavar="VALUES",
-        help="draw rows from these values alone: 1,2,3 or a JSON list or a file; once for each column",
+        help="draw rows from these values alone: 1,2,3 or a JSON list or a file, or of a type, such as int64; once for "
+        "each column",
     )
     laws.add_argument(
         "--column", action="append", metavar="COLUMN", help="a column of the file that --values names; may be repeated"
@@ -51,8 +52,12 @@ def _laws(arguments: argparse.Namespace) -> int:
     problem = None
     try:
         with _notes_elsewhere():
-            from ..combiners.laws import check_laws
+            from ..combiners.laws import TYPES, check_laws, subjects
 
+            if values is not None:
+                require_ready(values, TYPES)
+                subject, _ = next(subjects(combiner, values))
+                require_each(list(subject.columns), values, arguments.combiner)
             check_laws(combiner, values, max_examples=arguments.examples, seed=arguments.seed)
     except LawViolation as error:
         problem = error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,15 @@ products = uc.from_scalar(
     extract=lambda s: s, accumulator=pa.float64(), output=pa.float64(), tolerance=1e-9,
 )
 largest = uc.ArgMax("x", by="t")
+
+def multiplied(state, x, y):
+    return (state + x * y) % 2**31
+
+dots = uc.from_scalar(
+    "dots", create=lambda: 0, add=multiplied, merge=lambda a, b: (a + b) % 2**31, extract=lambda s: s,
+    accumulator=pa.int64(), output=pa.int64(),
+)
+dotted = dots("a", "b")
 """
 
 
@@ -112,10 +122,32 @@ def test_values_are_those_of_the_user(
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["mine_for_laws.py"]
 
 
+@pytest.mark.parametrize("name", ["dots", "dotted", "largest"])
+def test_each_column_has_values_of_the_user(
+    name: str, user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sum of products fails for a text and for a number that is not whole, so no other values are drawn."""
+    user_module("mine_for_laws", MINE)
+    check = ["laws", f"mine_for_laws:{name}", "--examples", "3", "--seed", "1"]
+    assert main([*check, "--values", "1,2"]) == 2
+    told = capsys.readouterr().err
+    assert re.search(
+        r"reads the columns \w, \w, and --values has those of \w alone: give --values once for each, such as --values "
+        r"1,2 --values 1,2, or their types, such as --values int64,int64",
+        told,
+    )
+    assert main([*check, "--values", "1,2", "--values", "3,4"]) == 0
+    assert main([*check, "--values", "int64,bool"]) == 0
+    assert main([*check, "--values", "int64", "--values", "true,false"]) == 0
+    assert main([*check, "--values", "int64,int16"]) == 2
+    assert "--values names the type int16, and only int64, double" in capsys.readouterr().err
+
+
 def values(*texts: str, column: list[str] | None = None) -> list[Any]:
-    """The values of each column, and its type."""
+    """The values of each column, and its type; or its type alone, if it is named."""
     arguments = argparse.Namespace(values=list(texts), column=column, format=None, delimiter=None, encoding=None)
-    return [(array.to_pylist(), str(array.type)) for array in law_values(arguments) or ()]
+    taken = law_values(arguments) or ()
+    return [one if isinstance(one, pa.DataType) else (one.to_pylist(), str(one.type)) for one in taken]
 
 
 def test_values_are_read_from_text_and_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +158,9 @@ def test_values_are_read_from_text_and_from_files(tmp_path: Path, monkeypatch: p
     assert values("1, 2,-3") == [([1, 2, -3], "int64")]
     assert values("1,2.5", 'ada,"b,c"') == [([1.0, 2.5], "double"), (["ada", "b,c"], "string")]
     assert values("2024-05-01T12:00:00Z")[0][1] == "timestamp[s, tz=UTC]"
+    assert values("int64, float64", "1") == [pa.int64(), pa.float64(), ([1], "int64")]
+    assert values('["int64"]') == [(["int64"], "string")]
+    assert values("int64,1") == [(["int64", "1"], "string")]
     assert values("true,false") == [([True, False], "bool")]
     assert values("[1, null, 2]", '["1"]') == [([1, None, 2], "int64"), (["1"], "string")]
     assert values("one.parquet") == [([1, None], "int8")]
