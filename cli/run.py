@@ -80,6 +80,11 @@ def _check(arguments: argparse.Namespace) -> None:
     target_of(arguments.table)
     if arguments.output is not None:
         raise InvalidArgument("--table and --output are two places for the result: give one of them")
+    if arguments.final:
+        raise InvalidArgument(
+            "--final is for rows that are shown or written into a file, and a table has what is left at the end "
+            "without it: leave --final out"
+        )
 
 
 def _result(flow: Flow) -> Result:
@@ -99,6 +104,11 @@ def _write_table(flow: Flow, arguments: argparse.Namespace) -> int:
     for name in _OF_STREAMS:
         if getattr(arguments, name):
             raise InvalidArgument(f"--{name.replace('_', '-')} is for a stream, and the rows of {arguments.flow} end")
+    for name, is_said in (("limit", arguments.limit is not None), ("json", arguments.json)):
+        if is_said:
+            raise InvalidArgument(
+                f"--{name} is for rows that are shown, and those of {arguments.flow} go into the table: leave it out"
+            )
     with failures_of(arguments.flow):
         flow.to_table(arguments.table, arguments.key)
     print(f"wrote {target_of(arguments.table)!r}", file=sys.stderr)
