@@ -21,6 +21,7 @@ from ..advice import OF_COMBINERS, Adviser, no_such_method
 from ..errors import InvalidArgument, NamedOptions, OutOfRange, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights, weakest
 from .compiled import CompiledCombiner, CompiledPlan
+from .expressions.conditions import condition_of
 from .expressions.expr import Expr, col
 from .input_types import Input, input_type
 from .rows.columns import Column
@@ -247,10 +248,7 @@ class Filtered(Combiner):
     predicate: Expr
 
     def __post_init__(self) -> None:
-        if not isinstance(self.predicate, Expr):
-            raise InvalidArgument(
-                f".where() takes an expression such as col('x') > 2, but was given {self.predicate!r}"
-            )
+        condition_of(self.predicate, ".where()")
 
     @property
     def capability(self) -> Capability:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import pyarrow as pa
 
+from ..combiners.expressions.conditions import condition_of
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch
 from .describing import describe
@@ -136,7 +137,8 @@ class Files:
         check_option_names(format_options, _ARGUMENTS, _ELSEWHERE)
         several = [path] if isinstance(path, str | PathLike) else list(path)
         self.path: list[str] = [fspath(one) for one in several]
-        self.format, self.schema, self.filter = format, schema, filter
+        self.format, self.schema = format, schema
+        self.filter = None if filter is None else condition_of(filter, "filter=")
         self.on_bad_file, self.on_bad_row, self.on_missing_column = on_bad_file, on_bad_row, on_missing_column
         self.max_files_per_batch, self.options = max_files_per_batch, dict(format_options)
         self.order, self.start = order, _checked_start(start, order)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..combiners.aggregate import as_table
+from ..combiners.expressions.conditions import require_meant
 from ..combiners.expressions.expr import Expr
 from ..combiners.expressions.methods import Methods
 from ..combiners.rows.plain_types import as_plain
@@ -255,8 +256,7 @@ def predicate_of(value: object) -> Expr | Callable[[pa.Table], Any]:
     """Check a predicate of `where()`, and return it."""
     _require_call(value, "where()")
     if isinstance(value, Expr):
-        if _compares_with_null(value):
-            raise InvalidArgument(f"where({value!r}) keeps no row, because nothing equals null: write x.is_null()")
+        require_meant(value, "where()")
         return value
     if callable(value):
         return value
@@ -271,14 +271,6 @@ def _require_call(value: object, who: str) -> None:
     if isinstance(getattr(value, "__self__", None), Expr | Methods):
         name = getattr(value, "__name__", "")
         raise InvalidArgument(f"{who} was given the method {name} of an expression and not its value: write {name}()")
-
-
-def _compares_with_null(value: object) -> bool:
-    """True if a part of an expression is `x == None` or `x != None`."""
-    if not isinstance(value, Expr):
-        return False
-    null = any(isinstance(part, Expr) and part.op == "lit" and part.args[0] is None for part in value.args)
-    return (value.op in ("==", "!=") and null) or any(map(_compares_with_null, value.args))
 
 
 def function_of(value: object, who: str) -> Expr | Callable[[pa.Table], Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from numbers import Number
 from typing import Any, Protocol, runtime_checkable
 from zoneinfo import ZoneInfo
 
@@ -57,6 +58,10 @@ class Expr(Adviser):
 
     op: str
     args: tuple[Any, ...]
+
+    # So that arrays on the left of an operator leave it to the expression, and do not compare each of their values.
+    __array_ufunc__ = None
+    __pandas_priority__ = 10_000
 
     @property
     def _key(self) -> tuple[Any, ...]:
@@ -359,12 +364,13 @@ def _plain(value: Any) -> Any:
         value = value.to_timedelta()
     try:
         hash(value)
-        scalar = scalar_of(value)
+        scalar = None if _is_missing(value) else scalar_of(value)
     except (ValueError, pa.ArrowNotImplementedError, TypeError):
-        remedy = "write a float" if isinstance(value, Decimal) else "write a column as col('name')"
-        raise InvalidArgument(f"{value!r} is neither an expression nor a plain value: {remedy}") from None
+        scalar = None
     except OverflowError:
         raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
+    if scalar is None:
+        raise InvalidArgument(f"{_shown(value)} is neither an expression nor a plain value: {_instead(value)}")
     # The repr of a scalar of NumPy, Arrow or pandas does not evaluate back everywhere.
     plain = scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
     if getattr(plain, "nanosecond", 0) or getattr(plain, "nanoseconds", 0):
@@ -379,6 +385,33 @@ def _plain(value: Any) -> Any:
     return plain
 
 
+def _instead(value: object) -> str:
+    """The remedy for a value that no column can hold."""
+    if _is_missing(value):
+        return "write None for null, and x.is_null() to find it"
+    if isinstance(value, Decimal):
+        return "write a float"
+    several = ", or isin([...]) for one of several values" if isinstance(value, Iterable) else ""
+    return f"write a column as col('name'){several}"
+
+
+def _is_missing(value: Any) -> bool:
+    """True for the values with which NumPy and pandas mean null."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return type(value).__name__ in ("NaTType", "NAType") and _of_pandas(value)
+
+
+def _of_pandas(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas"
+
+
+def _shown(value: object) -> str:
+    """A value for a message: in one line, and not all of a long one."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 def _operand(value: Any) -> Expr:
     return value if isinstance(value, Expr) else Expr("lit", (_plain(value),))
 
@@ -388,10 +421,14 @@ def _binary(op: str, left: Any, right: Any) -> Expr:
 
 
 def _compared(op: str, left: Expr, right: object) -> Expr:
-    """The comparison as an expression, or NotImplemented for a value that no column can hold."""
+    """The comparison as an expression; NotImplemented for what is no data, such as a class or a combiner.
+
+    Python's answer to such a comparison is False, which values of the library that hold expressions need, and which
+    for data would be a condition without a row.
+    """
     try:
         return _binary(op, left, right)
     except InvalidArgument:
-        if isinstance(right, int | Decimal):
+        if isinstance(right, Number | Iterable | np.generic) or _of_pandas(right):
             raise
         return NotImplemented

@@ -227,7 +227,7 @@ def test_a_timer_that_runs_from_before_the_clock_shows_no_time() -> None:
         (lambda flow, script: uc.plot.panes(script, flow.run(script)), "a Result: give it after the result"),
         (lambda flow, script: flow.run(script).df, "has no df: write result.to_pandas(flat=True)"),
         (lambda flow, script: flow.run(script).plot(), "has no plot: write uc.plot.panes(result, script)"),
-        (lambda flow, script: flow.where(uc.col("n") == None), "keeps no row, because nothing equals null"),  # noqa: E711
+        (lambda flow, script: flow.where(uc.col("n") == None), "because nothing equals null: write x.is_null()"),  # noqa: E711
         (lambda flow, script: flow.where(~(uc.col("n") != None)), "write x.is_null()"),  # noqa: E711
         (lambda flow, script: flow.where("n > 1"), "but was given str: write uc.col('x') > 0, or filter a DataFrame"),
         (lambda flow, script: flow.with_columns(y=5), "or uc.coalesce(5) for the same value in each row"),
