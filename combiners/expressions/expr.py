@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from decimal import Decimal
 from numbers import Number
-from typing import Any, Protocol, runtime_checkable
-from zoneinfo import ZoneInfo
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,19 +15,11 @@ from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, 
 from .calls import option_pairs, require_function
 from .kernels import ARROW_FAULTS, misfits, run, scalar_of
 from .methods import require_text
+from .plain_values import of_pandas, plain_value
 from .text import Named, literal_text, text_of
 from .text_methods import TextMethods
 from .time_methods import TimeMethods
 from .times import check_time_format
-from .zones import zone_info
-
-
-@runtime_checkable
-class LengthOfTime(Protocol):
-    """A length of time such as `uc.span("5 minutes")`, which is an int and stands for a `timedelta`."""
-
-    def to_timedelta(self) -> timedelta:
-        """The length as a `timedelta`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,7 +163,7 @@ class Expr(Adviser):
             raise InvalidArgument(f"isin() takes a list of values, but was given {values!r}: write isin([{values!r}])")
         # A set has another order in each process, but the expression must be the same in all.
         members = sorted(values, key=repr) if isinstance(values, set | frozenset) else values
-        return Expr("isin", (self, tuple(_plain(value) for value in members)))
+        return Expr("isin", (self, tuple(plain_value(value) for value in members)))
 
     def cast(self, to: pa.DataType | str) -> Expr:
         """The value as another Arrow type; a value that does not fit is an error, but a float is rounded."""
@@ -358,62 +347,8 @@ def _key_of(value: Any) -> Any:
     return value if isinstance(value, pa.DataType) else (type(value).__name__, literal_text(value))
 
 
-def _plain(value: Any) -> Any:
-    """A value as a plain Python value; raises if an Arrow column cannot hold it."""
-    if isinstance(value, LengthOfTime):
-        value = value.to_timedelta()
-    try:
-        hash(value)
-        scalar = None if _is_missing(value) else scalar_of(value)
-    except (ValueError, pa.ArrowNotImplementedError, TypeError):
-        scalar = None
-    except OverflowError:
-        raise InvalidArgument(f"{value!r} does not fit into 64 bits: write it as a Decimal or a float") from None
-    if scalar is None:
-        raise InvalidArgument(f"{_shown(value)} is neither an expression nor a plain value: {_instead(value)}")
-    # The repr of a scalar of NumPy, Arrow or pandas does not evaluate back everywhere.
-    plain = scalar.as_py() if isinstance(value, np.generic | pa.Scalar) else value
-    if getattr(plain, "nanosecond", 0) or getattr(plain, "nanoseconds", 0):
-        raise InvalidArgument(
-            f"{value!r} has nanoseconds, which a time of Python has not: write a number with its type, such as "
-            "coalesce(5).cast(pa.duration('ns'))"
-        )
-    if isinstance(plain, datetime | timedelta) and type(plain) not in (datetime, timedelta):
-        plain = pa.scalar(plain).as_py()  # the times of pandas are times of Python with nanoseconds
-    if isinstance(plain, datetime) and not isinstance(plain.tzinfo, ZoneInfo | timezone | None):
-        plain = plain.astimezone(zone_info(scalar.type.tz))
-    return plain
-
-
-def _instead(value: object) -> str:
-    """The remedy for a value that no column can hold."""
-    if _is_missing(value):
-        return "write None for null, and x.is_null() to find it"
-    if isinstance(value, Decimal):
-        return "write a float"
-    several = ", or isin([...]) for one of several values" if isinstance(value, Iterable) else ""
-    return f"write a column as col('name'){several}"
-
-
-def _is_missing(value: Any) -> bool:
-    """True for the values with which NumPy and pandas mean null."""
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return bool(np.isnat(value))
-    return type(value).__name__ in ("NaTType", "NAType") and _of_pandas(value)
-
-
-def _of_pandas(value: object) -> bool:
-    return type(value).__module__.partition(".")[0] == "pandas"
-
-
-def _shown(value: object) -> str:
-    """A value for a message: in one line, and not all of a long one."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:60]}..."
-
-
 def _operand(value: Any) -> Expr:
-    return value if isinstance(value, Expr) else Expr("lit", (_plain(value),))
+    return value if isinstance(value, Expr) else Expr("lit", (plain_value(value),))
 
 
 def _binary(op: str, left: Any, right: Any) -> Expr:
@@ -429,6 +364,6 @@ def _compared(op: str, left: Expr, right: object) -> Expr:
     try:
         return _binary(op, left, right)
     except InvalidArgument:
-        if isinstance(right, Number | Iterable | np.generic) or _of_pandas(right):
+        if isinstance(right, Number | Iterable | np.generic) or of_pandas(right):
             raise
         return NotImplemented

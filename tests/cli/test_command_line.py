@@ -97,7 +97,7 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
         (["laws", "mine.py:Spread"], "laws takes a module and not a file: write mine:Spread in its folder"),
         (["laws", "nowhere"], "laws takes MODULE:NAME"),
         (["laws", "no_such_module:x"], "No module named 'no_such_module'"),
-        (["checkpoint", "nowhere"], "there is no folder 'nowhere'"),
+        (["checkpoint", "nowhere"], "'nowhere' is no checkpoint of a streaming query that has ended a batch"),
     ],
 )
 def test_wrong_use_is_one_line(
