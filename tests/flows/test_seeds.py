@@ -53,7 +53,7 @@ def check_resumed(run: Callable[..., Result], script: list[Any], r: random.Rando
     assert counts.items() <= whole.counts().items()
 
 
-@pytest.mark.parametrize("seed", seeds(40, 4_000))
+@pytest.mark.parametrize("seed", seeds(20, 4_000))
 def test_pipelines_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
     pipeline, tables, _ = drawn(seed)
     names = {leaf for leaf in pipeline.names if leaf in tables}
@@ -61,7 +61,7 @@ def test_pipelines_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
     check_resumed(pipeline.flow.run, script, random.Random(seed), tmp_path)
 
 
-@pytest.mark.parametrize("seed", seeds(40, 4_000))
+@pytest.mark.parametrize("seed", seeds(20, 4_000))
 def test_groupings_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
     script, options = scripted(seed)
 
@@ -72,7 +72,7 @@ def test_groupings_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("draw", [row_steps.draw_flow, join_flows.draw_flow], ids=["steps", "joins"])
-@pytest.mark.parametrize("seed", seeds(24, 2_000))
+@pytest.mark.parametrize("seed", seeds(8, 2_000))
 def test_steps_go_on_from_seeds(draw: Any, seed: int, tmp_path: Path) -> None:
     flow, tables = replays.drawn(seed, draw, [1, 2, 2] if draw is row_steps.draw_flow else [2])
     check_resumed(flow.run, script_of(tables), random.Random(seed), tmp_path)
