@@ -198,7 +198,7 @@ class CsvForm:
                 end = stop if window.is_last else self.end(data, start, stop)
             if end > start:
                 block, lines = memoryview(data)[start:end], line_ends(data, start, end)
-                yield TextBlock(block, line, lines, window.is_last, self._is_special(data, start, end))
+                yield TextBlock(block, line, lines, window.is_last)
                 line, window.start = line + lines, end
             elif stop - start > LONGEST:
                 raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
@@ -275,19 +275,23 @@ class CsvForm:
 
     def is_whole(self, block: TextBlock, rows: int) -> bool:
         """True if so many rows are all of a block, and none of them ends within quotes because the block does."""
-        if not block.has_quotes:
-            return True
         if self.newlines_in_values:
             return not block.is_last or self.is_closed(bytes(block.data))
         # A line that goes on takes the next one with it, so that there are fewer rows, unless it is the last.
-        lines = block.lines + (block.data[-1] not in b"\r\n")
-        if rows != lines and rows != sum(map(bool, bytes(block.data).splitlines())):
-            return False
-        for tail in (block.data[-SMALL:], block.data):
+        if rows == block.lines + (block.data[-1] not in b"\r\n"):
+            return self._ends_with_row(block.data)
+        data = bytes(block.data)
+        if not self._is_special(data, 0, len(data)):
+            return True
+        return rows == sum(map(bool, data.splitlines())) and self._ends_with_row(block.data)
+
+    def _ends_with_row(self, data: bytes | memoryview) -> bool:
+        """True if the last line that is not empty is a row."""
+        for tail in (data[-SMALL:], data):
             *before, last = bytes(tail).rstrip(b"\r\n").splitlines() or [b""]
-            if before or len(tail) == len(block.data):
+            if before or len(tail) == len(data):
                 break
-        return self._is_row(last)
+        return not self._is_special(last, 0, len(last)) or self._is_row(last)
 
     def _is_row(self, text: bytes) -> bool:
         return self._row.fullmatch(text) is not None

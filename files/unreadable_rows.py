@@ -52,8 +52,6 @@ class TextBlock(NamedTuple):
     lines: int
     """The number of ends of lines in it."""
     is_last: bool = False
-    has_quotes: bool = False
-    """True if a row can have several lines, or end where no line does."""
 
 
 class BadRow(pa.ArrowInvalid):  # type: ignore[misc]

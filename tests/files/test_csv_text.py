@@ -34,6 +34,7 @@ def blocks_of(form: CsvForm, data: bytes, size: int, skip_rows: int, header: boo
 
 
 LETTERS = ["a", "b", ",", ",", '"', '"', "\n", "\n", "\r\n", "\r", "\\", "'", " "]
+LINES = ["a", ",", "\n", "\n", "\r\n", "\r"]
 
 
 def arrow_rows(data: bytes, options: dict[str, Any]) -> int:
@@ -108,6 +109,36 @@ def test_pieces_of_any_size_give_the_same_rows(seed: int) -> None:
         assert [row for rows, _ in found for row in rows] == whole
         assert [row for _, rows in found for row in rows] == endless
         assert all(block.lines == line_ends(block.data) for block in blocks)
+
+
+@pytest.mark.parametrize("seed", seeds(40))
+def test_a_block_is_whole_if_each_of_its_lines_is_a_row(seed: int) -> None:
+    """Where no value has several lines, Arrow takes a line with an open quote and the next one for a row."""
+    r = random.Random(seed)
+    for _ in range(60):
+        options = {**options_of(r), "newlines_in_values": False, "escape_char": False}
+        data = "".join(r.choices(r.choice([LETTERS, LINES]), k=r.randrange(1, 40))).encode()
+        form = CsvForm.of(options)
+        rows, endless = form.rows(data, 1)
+        if not rows and not endless:
+            continue
+        block = TextBlock(memoryview(data), 1, line_ends(data), is_last=True)
+        assert form.is_whole(block, arrow_rows(data, options)) == (not endless), (options, data)
+
+
+def test_a_block_without_a_bad_row_is_not_looked_through_for_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    is_special = CsvForm._is_special
+
+    def counted(self: CsvForm, data: bytes, start: int, stop: int) -> bool:
+        looked.append(stop - start)
+        return is_special(self, data, start, stop)
+
+    monkeypatch.setattr(CsvForm, "_is_special", counted)
+    form = CsvForm()
+    for block in form.blocks(Pieces(b'a,"b"\n' * 100_000), 1 << 20, 0, False):
+        assert form.is_whole(block, block.lines)
+    assert max(looked) < 100
 
 
 def test_a_long_row_is_not_searched_with_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
