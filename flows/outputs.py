@@ -133,8 +133,8 @@ class Outputs:
         start
             A seed, or its folder, with which a query with a new checkpoint begins: `uc.checkpoint(...).seed(to=)` or
             `result.seed(to=)`. `uc.Files` with `order=` go on where the seed's query ended; other sources need their
-            own option for it, and `seed.positions` are its texts. The folder is not needed any more as soon as each
-            source has had rows.
+            own option for it, and `seed.positions` are its texts. Give it at each start until each source has had rows;
+            from then on the checkpoint has all of it, and the seed is not opened any more.
 
         >>> import tempfile, uncombine as uc
         >>> spark = uc.session()

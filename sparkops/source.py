@@ -30,9 +30,9 @@ from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.grouping.pane_columns import PANE
 from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
-from ..panes.state.seed import Seed, opened_seed
+from ..panes.state.seed import Seed
 from .batches import write_table
-from .checkpoints.positions import started_at
+from .checkpoints.positions import seed_at_start, started_at
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
 from .progress_log import listen
@@ -181,7 +181,8 @@ class SparkSource(Source[Flow], Engine[Flow]):
                 "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
             )
         listen(self.input.spark)
-        flow, seed = as_stored(flow, self.input.spark, checkpoint), opened_seed(start)
+        flow = as_stored(flow, self.input.spark, checkpoint)
+        seed = seed_at_start(flow, start, self.input.spark, checkpoint)
         route = checked_route(self.route(started_at(flow, seed)), checkpoint, same, seed)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
 

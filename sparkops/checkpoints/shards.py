@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
@@ -42,6 +43,8 @@ class StoredShards:
             return {int(row["shard"]): bytes(row["value"]) for row in rows.collect()}
         except Exception as error:  # of Spark's many kinds, and of the JVM
             first = str(error).strip().partition("\n")[0]
+            if quote(self.path, safe="/:") != self.path:
+                first = f"it finds no state in a folder whose path has a space or a sign that URLs escape ({first})"
             raise UnreadableFile(
                 f"Spark cannot read the state of operator {self.operator} in {self.path!r}: {first}", self.path
             ) from error

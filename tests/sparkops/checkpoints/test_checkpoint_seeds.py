@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch
@@ -62,13 +63,51 @@ def test_a_query_with_other_shards_goes_on_from_a_seed(spark: SparkSession, tmp_
     expected = run(flow(spark, rows, 3), tmp_path, "old")
     assert len(expected) > 2
     for shards in (2, 5):
-        found = run(flow(spark, rows, shards), tmp_path, f"new {shards}", start=seed.folder)
+        found = run(flow(spark, rows, shards), tmp_path, f"new{shards}", start=seed.folder)
         assert found == expected
     gone = shutil.move(seed.folder, str(tmp_path / "gone"))
     put(rows, "c", [(3900, "a", 5)])
     expected = run(flow(spark, rows, 3), tmp_path, "old")
-    assert run(flow(spark, rows, 5), tmp_path, "new 5") == expected, "the first batch has stored the seed"
+    found = run(flow(spark, rows, 5), tmp_path, "new5", start=seed.folder)
+    assert found == expected, "a program that still gives the seed goes on without it"
+    put(rows, "d", [(3905, "a", 5)])
+    expected = run(flow(spark, rows, 3), tmp_path, "old")
+    assert run(flow(spark, rows, 5), tmp_path, "new5") == expected, "the first batch has stored the seed"
     assert gone
+
+
+def test_a_query_that_has_no_batch_done_needs_its_seed(spark: SparkSession, tmp_path: Path, rows: Path) -> None:
+    run(flow(spark, rows, 2), tmp_path, "old")
+    seed = uc.checkpoint(tmp_path / "old", spark=spark).seed(str(tmp_path / "seed"))
+    put(rows, "b", THEN)
+    expected = run(flow(spark, rows, 2), tmp_path, "old")
+
+    def fail(df: DataFrame, number: int) -> None:
+        raise ValueError("stopped in its first batch")
+
+    new = str(tmp_path / "new")
+    stream = flow(spark, rows, 2).write_stream(checkpoint=new, start=seed).foreachBatch(fail)
+    with pytest.raises(StreamingQueryException):
+        stream.trigger(availableNow=True).start().awaitTermination()
+    assert not Path(new, "commits", "0").exists()
+    with pytest.raises(StateMismatch, match="was begun with a seed and is not done: give start= again"):
+        flow(spark, rows, 2).write_stream(checkpoint=new)
+    assert run(flow(spark, rows, 2), tmp_path, "new", start=seed) == expected
+
+
+def test_a_query_without_a_seed_that_has_no_batch_done_starts(
+    spark: SparkSession, tmp_path: Path, rows: Path
+) -> None:
+    new, done = str(tmp_path / "new"), [str(rows / "a.parquet")]
+    put(rows, "b", THEN)
+
+    def fail(df: DataFrame, number: int) -> None:
+        raise ValueError("stopped in its first batch")
+
+    stream = flow(spark, rows, 2, start=done).write_stream(checkpoint=new).foreachBatch(fail)
+    with pytest.raises(StreamingQueryException):
+        stream.trigger(availableNow=True).start().awaitTermination()
+    assert run(flow(spark, rows, 2, start=done), tmp_path, "new")
 
 
 def test_a_run_of_this_process_moves_to_spark_and_back(spark: SparkSession, tmp_path: Path, rows: Path) -> None:
