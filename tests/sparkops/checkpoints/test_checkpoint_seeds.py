@@ -95,9 +95,7 @@ def test_a_query_that_has_no_batch_done_needs_its_seed(spark: SparkSession, tmp_
     assert run(flow(spark, rows, 2), tmp_path, "new", start=seed) == expected
 
 
-def test_a_query_without_a_seed_that_has_no_batch_done_starts(
-    spark: SparkSession, tmp_path: Path, rows: Path
-) -> None:
+def test_a_query_without_a_seed_that_has_no_batch_done_starts(spark: SparkSession, tmp_path: Path, rows: Path) -> None:
     new, done = str(tmp_path / "new"), [str(rows / "a.parquet")]
     put(rows, "b", THEN)
 
