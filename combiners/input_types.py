@@ -45,5 +45,9 @@ def input_type(input: Input, schema: pa.Schema, who: object) -> pa.DataType:
 def refuse(who: object, input: Input, kind: pa.DataType, wants: str) -> TypeMismatch:
     """The error for a combiner on a column type that it does not take."""
     named = repr(input) if isinstance(input, str) else str(input)
-    remedy = f"count what is true with CountIf({input!r}), or cast it" if pa.types.is_boolean(kind) else "cast it"
+    remedy = "cast it"
+    if pa.types.is_boolean(kind):
+        remedy = f"count what is true with CountIf({input!r}), or cast it"
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        remedy = "cast it (a column of files has the type that schema= of uc.Files gives it)"
     return TypeMismatch(f"{who!r} takes {wants}, but {named} is {kind}: {remedy}, or name another column")

@@ -32,6 +32,9 @@ NO_TEXT = "\udcff".encode("utf-8", "surrogatepass")
 
 _ENDLESS = "a quote is not closed (values of several lines need newlines_in_values=True)"
 
+_VALUE = re.compile(r"Failed to parse string: ('.*') as a scalar of type ([^:]+)(: expected .*)?$")
+"""Arrow's words for a value that it cannot read; the cause that it supposes is that of one of several ways to read."""
+
 _PLACE = re.compile(r"Row #\d+: | in row \d+")
 """The place of a row in the words of Arrow, which counts from where it was told to begin."""
 
@@ -79,7 +82,7 @@ class BadRows:
         if not rows:
             return
         if self.leave_out is None:
-            words = _PLACE.sub("", str(reason).partition("\n")[0])
+            words = _VALUE.sub(r"\1 is no \2", _PLACE.sub("", str(reason).partition("\n")[0]))
             raise BadRow(f"line {rows[0].line}: {words}")
         address, inside = parts_of(self.path)
         lines, texts = [row.line for row in rows], [_shown(row.text) for row in rows]

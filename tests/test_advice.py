@@ -156,6 +156,10 @@ MINUTES = SOURCE.window(uc.Fixed("1 minute"))
             "Sum(col('x') > 3) takes numbers, but col('x') > 3 is bool: count what is true with CountIf(col('x') > 3)",
         ),
         (
+            lambda: uc.aggregate({"x": ["1"]}, n=uc.Sum("x")),
+            "Sum('x') takes numbers, but 'x' is string: cast it (a column of files has the type that schema=",
+        ),
+        (
             lambda: uc.aggregate({"yes": [True]}, n=uc.Mean("yes")),
             "Mean('yes') takes numbers, but 'yes' is bool: count what is true with CountIf('yes'), or cast it",
         ),

@@ -76,6 +76,16 @@ def test_the_places_that_arrow_counts_are_left_out_of_an_error() -> None:
             BadRows("f")([TextRow(7, b"")], pa.ArrowInvalid(words))
 
 
+def test_a_value_that_is_none_of_its_type_is_told_without_a_cause_that_arrow_supposes() -> None:
+    zoned = pa.array(["2024-02-31T11:00:06Z"])
+    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+        with pytest.raises(pa.ArrowInvalid) as arrow:
+            zoned.cast(kind)
+        with pytest.raises(BadRow) as told:
+            BadRows("f")([TextRow(7, b"")], arrow.value)
+        assert str(told.value) == f"line 7: '2024-02-31T11:00:06Z' is no {kind}"
+
+
 def test_other_errors_are_no_fault_of_a_row() -> None:
     class Broken(Numbers):
         def __call__(self, data: bytes) -> pa.Table:
