@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..combiners.rows.columns import flat
@@ -232,9 +233,9 @@ class ReadFiles:
 
     def _left_out(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """The rows that could not be read, as far as the task shows them, and the number of them."""
-        first = rows.slice(0, 1).to_pylist()[0]
+        file, lines = rows["file"][0], rows["line"].filter(pc.equal(rows["file"], rows["file"][0]))
         count = f"{rows.num_rows} row{'s' * (rows.num_rows > 1)}"
-        sys.stderr.write(f"left out: {count} that cannot be read, the first at {first['file']}, line {first['line']}\n")
+        sys.stderr.write(f"left out: {count} that cannot be read, the first at {file}, line {pc.min(lines)}\n")
         if (shown := getattr(self.task, "unreadable", None)) is not None:
             yield from shown(rows)
         if self.packed and getattr(self.task, "counts", True):

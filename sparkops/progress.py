@@ -105,7 +105,7 @@ class FlowProgress:
         return {**numbers, "stages": [stage.to_dict() for stage in self.stages]}
 
     def __str__(self) -> str:
-        lost = [f"{self.rows_unreadable:,} rows unreadable"] if self.rows_unreadable else []
+        lost = [f"{self.rows_unreadable:,} unreadable rows left out of files"] if self.rows_unreadable else []
         if len(self.stages) == 1:
             return "; ".join([str(self.stages[0]), *lost])
         return "; ".join([*(f"stage {i}: {stage}" for i, stage in enumerate(self.stages, 1)), *lost])
@@ -183,6 +183,7 @@ def _with_files(flow: FlowProgress) -> str:
 def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any]) -> Progress | None:
     """The progress of the last batch of a query over flows; None before the first.
 
+    While a query waits for rows, Spark reports every ten seconds that nothing happened; such reports are no batches.
     The argument can also be one of `query.recentProgress`, or the `progress` of a listener's event.
 
     Examples
@@ -201,8 +202,19 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
     [0]
     """
     _check_query(query, "progress()")
-    last = query.lastProgress if hasattr(query, "lastProgress") else query
+    last = _last_batch(query) if hasattr(query, "lastProgress") else query
     return None if last is None else progress_of(last)
+
+
+def _last_batch(query: Any) -> Any:
+    """The last report of a query that is one of a batch; its last report if Spark has none of a batch any more."""
+    reports = getattr(query, "recentProgress", ())
+    return next((report for report in reversed(reports) if "addBatch" in _durations(report)), query.lastProgress)
+
+
+def _durations(report: Any) -> Mapping[str, int]:
+    durations: Mapping[str, int] = report["durationMs"] if isinstance(report, Mapping) else report.durationMs
+    return durations
 
 
 def _check_query(query: object, who: str) -> None:
@@ -218,7 +230,7 @@ def _check_query(query: object, who: str) -> None:
 def progress_of(last: Any) -> Progress:
     """The progress in one of `query.recentProgress`, or in the `progress` of a listener's event."""
     observed = last.get("observedMetrics", {}) if isinstance(last, Mapping) else last.observedMetrics
-    durations = last["durationMs"] if isinstance(last, Mapping) else last.durationMs
+    durations = _durations(last)
     batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
     parts: dict[Label, dict[str, Mapping[str, Any]]] = {}
     for metric, row in observed.items():

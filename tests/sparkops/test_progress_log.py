@@ -6,6 +6,7 @@ import json
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -151,3 +152,17 @@ def test_the_lines_of_a_writer_and_of_a_query_that_fails(
     [failed] = [record.getMessage() for record in errors]
     words = "the query has failed: InvalidArgument: a table has one row for each key"
     assert failed.startswith(f"the Parquet folder {tmp_path}/live: {words}")
+
+
+def test_the_progress_of_a_query_that_waits_is_that_of_its_last_batch() -> None:
+    """Spark reports every ten seconds that nothing happened, under the number of the batch that is next."""
+    ran = event(durationMs={"addBatch": 900, "triggerExecution": 1_250})
+    idle = event(batchId=8, durationMs={"latestOffset": 1, "triggerExecution": 1}, observedMetrics={})
+    reports = [event(batchId=6, durationMs={"addBatch": 1}), ran, idle, idle]
+    progress = uc.progress(SimpleNamespace(recentProgress=reports, lastProgress=idle))
+    assert progress is not None
+    assert (progress.batch, progress.stages[0].rows_in) == (7, 10)
+    only_idle = uc.progress(SimpleNamespace(recentProgress=[idle], lastProgress=idle))
+    assert only_idle is not None
+    assert not only_idle.flows
+    assert uc.progress(SimpleNamespace(recentProgress=[], lastProgress=None)) is None
