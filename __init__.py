@@ -114,7 +114,7 @@ from .windows import (
 
 __version__ = "0.1.0"
 
-ON_SPARK = ("Accumulator", "checkpoint", "progress", "session", "watch")
+ON_SPARK = ("Accumulator", "checkpoint", "progress", "session", "watch", "why")
 """The public names that need pyspark; `from uncombine import *` leaves them out."""
 
 __all__ = [  # noqa: RUF022
@@ -240,6 +240,7 @@ if TYPE_CHECKING:
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
     from .sparkops.checkpoints.contents import checkpoint
+    from .sparkops.checkpoints.reasons import why
     from .sparkops.progress import progress, watch
     from .sparkops.session import session
     from .sparkops.stored.accumulator import Accumulator

@@ -10,6 +10,7 @@ if find_spec("pyspark") is None:
     raise SparkUnavailable("this part of uncombine needs pyspark: install it with pip install 'uncombine[spark]'")
 
 from .checkpoints.contents import Checkpoint, checkpoint
+from .checkpoints.reasons import why
 from .combine_per_key import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
 from .session import session
@@ -25,6 +26,7 @@ __all__ = [
     "progress",
     "session",
     "watch",
+    "why",
 ]
 
 

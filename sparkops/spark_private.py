@@ -21,6 +21,7 @@ from pyspark.sql.types import DataType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
     from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo as ExpiredTimerInfo
     from pyspark.sql.streaming.stateful_processor import TimerValues as TimerValues
 
@@ -172,6 +173,15 @@ def on_progress(
     listener = jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(_ProgressListener(take, end))
     spark.streams._jsqm.addListener(listener)
     return True
+
+
+def checkpoint_of(query: StreamingQuery) -> str | None:
+    """The folder of the checkpoint of a query; None for a query of Spark Connect."""
+    jvm = getattr(query, "_jsq", None)
+    if jvm is None:
+        return None
+    inner = jvm.streamingQuery() if hasattr(jvm, "streamingQuery") else jvm
+    return str(inner.resolvedCheckpointRoot())
 
 
 def session_id(spark: SparkSession) -> str | None:

@@ -66,8 +66,9 @@ class LiveTable:
     False
     """
 
-    def __init__(self, query: StreamingQuery, keeper: Keeper, far: bool = False) -> None:
-        self.query, self._keeper, self._far = query, keeper, far
+    def __init__(self, query: StreamingQuery, keeper: Keeper, checkpoint: str, far: bool = False) -> None:
+        self.query, self.checkpoint = query, checkpoint
+        self._keeper, self._far = keeper, far
         if far:
             keeper.writer.close()
 
@@ -187,7 +188,7 @@ def live_table(
     made.set_result(keeper)
     if endless:
         end_without_input(query, begun, keeper.hurry)
-    return LiveTable(query, keeper, far)
+    return LiveTable(query, keeper, checkpoint, far)
 
 
 def apply_packed(keeper: Keeper, packed: DataFrame, batch: int) -> None:

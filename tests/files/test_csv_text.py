@@ -113,7 +113,7 @@ def test_pieces_of_any_size_give_the_same_rows(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(40))
 def test_a_block_is_whole_if_each_of_its_lines_is_a_row(seed: int) -> None:
-    """Where no value has several lines, Arrow takes a line with an open quote and the next one for a row."""
+    """A line with an open quote and the next one are a row for Arrow, which takes no value of several lines."""
     r = random.Random(seed)
     for _ in range(60):
         options = {**options_of(r), "newlines_in_values": False, "escape_char": False}

@@ -19,6 +19,7 @@ from streams import changed
 from uncombine.sparkops.spark_private import (
     arrow_of,
     await_events,
+    checkpoint_of,
     cores,
     execution,
     file_system,
@@ -156,3 +157,13 @@ def test_a_function_travels_whole() -> None:
     finally:
         del sys.modules[module.__name__]
     assert pickle.loads(travels)() == 2
+
+
+def test_the_folder_of_the_checkpoint_of_a_query(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load().writeStream.format("noop")
+    query = stream.option("checkpointLocation", str(tmp_path / "c")).trigger(once=True).start()
+    query.awaitTermination()
+    found = checkpoint_of(query)
+    assert found is not None
+    assert found.endswith(str(tmp_path / "c"))
+    assert checkpoint_of(object()) is None  # type: ignore[arg-type]

@@ -1,0 +1,217 @@
+"""The reason why a window of a query has not been shown, in one sentence, from the state that its checkpoint holds.
+
+Guarded by tests/sparkops/checkpoints/test_reasons.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from ...errors import InvalidArgument, TypeMismatch
+from ...flows.fingerprint.differences import kind_of
+from ...windows import timestamp
+from ...windows.times import FIRST, LAST
+from ..spark_private import checkpoint_of
+from ..tables.live_table import LiveTable
+from .contents import Checkpoint, StoredStep, checkpoint, timestamps_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StreamingQuery
+
+_MOST = 3
+"""The most windows that are told of; a moment is in many sliding ones."""
+
+_CLOCKS = {
+    "waits_for_watermark": "the watermark",
+    "waits_for_clock": "the clock of the query",
+    "waits_for_percentile": "the percentile of the event times",
+}
+_LEFT_OUT = {"dropped": "late", "finished": "of finished windows", "unassigned": "without a window", "bad": "bad"}
+_OF_A_STEP = "the step before"
+
+
+def why(
+    query: StreamingQuery | LiveTable | Checkpoint | str | PathLike[str],
+    *,
+    window: datetime | str | tuple[datetime | str, datetime | str],
+    **key: Any,
+) -> str:
+    """Say in a sentence why a window has not been shown, or what it waits for next.
+
+    It is asked of the state after the last batch that is done, so the query may be running, and nothing is changed.
+
+    Parameters
+    ----------
+    query
+        The query, the live table, the folder of the checkpoint, or `uc.checkpoint(...)`, which may be of an earlier
+        batch.
+    window
+        Its start, any moment in it, or its start and end; in UTC if no zone is given.
+    **key
+        The key, a value for each column of `by=`; the first grouping of the flow that has these columns is asked.
+
+    Examples
+    --------
+    >>> import tempfile, uncombine as uc
+    >>> spark, folder = uc.session(), tempfile.mkdtemp()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> hours = uc.flow(rates, time="timestamp", watermark="1 minute").window("1 hour")
+    >>> counts = hours.combine(n=uc.Count())
+    >>> query = counts.write_stream(checkpoint=folder).format("noop").trigger(once=True).start()
+    >>> query.awaitTermination()
+    >>> why = uc.why(folder, window="1970-01-01 00:30")
+    >>> print(why.partition(" because")[0])  # doctest: +NORMALIZE_WHITESPACE
+    window 1970-01-01 00:00:00 - 01:00:00 has 10 rows and has not been shown:
+    it waits until the watermark, which is 1969-12-31 23:59:00
+    """
+    found = _opened(query)
+    step = _step_of(found, key)
+    start, end = map(timestamp, window) if isinstance(window, tuple) else (timestamp(window), None)
+    windows = _windows(found.df(step.number, "windows"), start, end, key) if step.rows.get("windows") else []
+    if not windows:
+        return _absent(step, _moment(start), key)
+    held_by = _holder(found, step)
+    shown = [_held(step, row, held_by, key) for row in windows[:_MOST]]
+    more = len(windows) - len(shown)
+    return "\n".join([*shown, *([f"and {more} more windows"] if more else [])])
+
+
+def _opened(query: StreamingQuery | LiveTable | Checkpoint | str | PathLike[str]) -> Checkpoint:
+    if isinstance(query, Checkpoint):
+        return query
+    if isinstance(query, str | PathLike):
+        return checkpoint(query)
+    if isinstance(query, LiveTable):
+        return checkpoint(query.checkpoint)
+    if not hasattr(query, "lastProgress"):
+        raise TypeMismatch(
+            f"why() takes a query, a live table or the folder of a checkpoint, but was given a {type(query).__name__}"
+        )
+    place = checkpoint_of(query)
+    if place is None:
+        raise InvalidArgument(
+            "a query of Spark Connect does not say where its checkpoint is: give its folder, uc.why(folder, window=...)"
+        )
+    return checkpoint(place)
+
+
+def _step_of(found: Checkpoint, key: Mapping[str, Any]) -> StoredStep:
+    """The first grouping that has the columns of a key."""
+    groupings = {step.number: step for step in found.steps if kind_of(step.made_by) == "grouping"}
+    names = {number: [name for name, _ in step.made_by["by"]] for number, step in groupings.items()}
+    for number, own in names.items():
+        if set(own) == set(key):
+            return groupings[number]
+    if not names:
+        raise InvalidArgument(f"the checkpoint {found.path!r} has no grouping with rows, so it has no windows")
+    keys = ", ".join(f"{_listed(own)} in step {number}" for number, own in names.items())
+    raise InvalidArgument(f"no grouping has the key {_listed(key)}: give a value for each column of {keys}")
+
+
+def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
+    return "(" + ", ".join(names) + ")"
+
+
+def _windows(df: DataFrame, start: int, end: int | None, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The windows of a key that begin at a moment; those that have it in them if none begins there."""
+    for name, value in key.items():
+        df = df.where(df[name].eqNullSafe(F.lit(value)))
+    low, high = F.col("window.start"), F.col("window.end")
+    within: Column = (low == _lit(start)) & (high == _lit(end)) if end is not None else _has(low, high, start)
+    rows: list[dict[str, Any]] = df.where(within).orderBy(low).toArrow().to_pylist()
+    exact = [row for row in rows if timestamp(row["window"]["start"]) == start]
+    return exact or rows
+
+
+def _has(low: Column, high: Column, moment: int) -> Column:
+    return (low <= _lit(moment)) & ((high > _lit(moment)) | (low == _lit(moment)))
+
+
+def _lit(moment: int) -> Column:
+    return F.timestamp_micros(F.lit(moment))
+
+
+def _holder(found: Checkpoint, step: StoredStep) -> str:
+    """The source that holds the watermark of a step, as the end of a sentence; through the steps before it."""
+    rows = [row for row in found.sources().to_pylist() if row["holds"] and row["step"] <= step.number]
+    own = [row for row in rows if row["step"] == step.number]
+    if own and all(row["source"] == _OF_A_STEP for row in own):
+        before = [row for row in rows if row["step"] < step.number and row["source"] != _OF_A_STEP]
+        own = [row for row in before if row["watermark"] == own[0]["watermark"]] or before[-1:]
+    if not own:
+        return ""
+    first, others = own[0], len(own) - 1
+    inputs = {row["input"] for row in found.sources().to_pylist() if row["step"] == first["step"]}
+    name = "its source" if first["source"] is None else f"source {first['source']}"
+    where = f" of input {first['input']}" if len(inputs) > 1 else ""
+    more = f" and {others} more" if others else ""
+    since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"
+    return f" because {name}{where}{more} has had no later time{since}"
+
+
+def _held(step: StoredStep, row: Mapping[str, Any], held_by: str, key: Mapping[str, Any]) -> str:
+    """A window that the state holds, and what it waits for."""
+    name = _named(row["window"], key)
+    waits = [_wait(step, words, row[clock], held_by) for clock, words in _CLOCKS.items() if row.get(clock) is not None]
+    until = " or ".join(waits) or "more rows come, since its trigger waits for no time"
+    rows = f"{row['rows']:,} row{'' if row['rows'] == 1 else 's'}"
+    panes = row.get("panes") or 0
+    if not panes:
+        return f"{name} has {rows} and has not been shown: it waits until {until}"
+    times = "once" if panes == 1 else f"{panes} times"
+    if row["has_new_rows"]:
+        return f"{name} has {rows}, was shown {times}, and some came since: it waits until {until}"
+    return f"{name} has {rows}, was shown {times} and has had none since: nothing happens to it until {until}"
+
+
+def _wait(step: StoredStep, clock: str, time: datetime, held_by: str) -> str:
+    if clock != _CLOCKS["waits_for_watermark"]:
+        return f"{clock} has passed {_text(time)}"
+    if step.watermark is None:
+        return f"{clock}, of which there is none yet, has passed {_text(time)}"
+    if step.watermark >= time:
+        return f"the next batch, for {clock} has passed {_text(time)}"
+    return f"{clock}, which is {_text(step.watermark)}{held_by}, has passed {_text(time)}"
+
+
+def _absent(step: StoredStep, moment: datetime, key: Mapping[str, Any]) -> str:
+    """A window that the state does not hold."""
+    lost = ", ".join(f"{step.counts[name]:,} {word}" for name, word in _LEFT_OUT.items() if step.counts[name])
+    left_out = f"; of all rows of the step {lost} were left out" if lost else ""
+    head = f"the state has no window at {_text(moment)}{_of(key)}"
+    if step.watermark is None or step.watermark <= moment:
+        return f"{head}: none of its rows has been taken in{left_out}"
+    return (
+        f"{head}: it has expired, or none of its rows has been taken in, and the state does not say which; the "
+        f"watermark, {_text(step.watermark)}, has passed it{left_out}"
+    )
+
+
+def _named(window: Mapping[str, datetime], key: Mapping[str, Any]) -> str:
+    start, end = window["start"], window["end"]
+    if timestamp(start) == FIRST and timestamp(end) == LAST:
+        return f"the global window{_of(key)}"
+    until = f"{end:%H:%M:%S}" if start.date() == end.date() else _text(end)
+    return f"window {_text(start)} - {until}{_of(key)}"
+
+
+def _of(key: Mapping[str, Any]) -> str:
+    return f" of {', '.join(f'{name}={value!r}' for name, value in key.items())}" if key else ""
+
+
+def _text(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S}"
+
+
+def _moment(micros: int) -> datetime:
+    moment: datetime = timestamps_of([micros])[0].as_py()
+    return moment
+
+
+__all__ = ["why"]

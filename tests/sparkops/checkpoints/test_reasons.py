@@ -1,0 +1,110 @@
+"""One sentence says why a window has not been shown: its state, the watermark and the source that holds it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, TypeMismatch
+
+SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
+ROWS = [(0, "a", 1), (1, "b", 2), (70, "a", 3), (5, "c", 4), (6, "c", 5), (20, None, 1)]
+
+
+def put(folder: Path, name: str, rows: list[tuple[int, str | None, int]]) -> None:
+    folder.mkdir(exist_ok=True)
+    times, users, xs = zip(*rows, strict=True)
+    table = pa.table([pa.array([t * 1_000_000 for t in times], SCHEMA.field("ts").type), users, xs], schema=SCHEMA)
+    pq.write_table(table, folder / f"{name}.parquet")
+
+
+def source(spark: SparkSession, folder: Path, **options: object) -> uc.Flow:
+    files = uc.Files(str(folder), order="name")
+    watermark = options.pop("watermark", "30 seconds")
+    return uc.flow(files, spark=spark, streaming=True, watermark=watermark, tuning=uc.Tuning(shards=2), **options)  # type: ignore[call-overload]
+
+
+def ran(flow: uc.Flow, checkpoint: Path) -> None:
+    flow.write_stream(checkpoint=checkpoint).format("noop").trigger(availableNow=True).start().awaitTermination()
+
+
+def test_a_window_that_waits_for_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", ROWS)
+    minutes = source(spark, tmp_path / "in").window("1 minute", allowed_lateness="1 minute")
+    totals = minutes.combine(by="user", total=uc.Sum("x"))
+    writer = totals.write_stream(checkpoint=tmp_path / "c").format("noop").trigger(availableNow=True)
+    query = writer.start()
+    query.awaitTermination()
+    said = uc.why(query, window="1970-01-01 00:00:30", user="c")
+    head, _, since = said.partition(" since ")
+    assert head == (
+        "window 1970-01-01 00:00:00 - 00:01:00 of user='c' has 2 rows and has not been shown: it waits until the "
+        "watermark, which is 1970-01-01 00:00:40 because its source has had no later time"
+    )
+    assert since.endswith(", has passed 1970-01-01 00:01:00")
+    assert datetime.fromisoformat(f"{since[:19]}+00:00") <= datetime.now(UTC)
+    start, end = datetime(1970, 1, 1, 0, 1, tzinfo=UTC), datetime(1970, 1, 1, 0, 2, tzinfo=UTC)
+    assert uc.why(tmp_path / "c", window=(start, end), user="a").startswith(
+        "window 1970-01-01 00:01:00 - 00:02:00 of user='a' has 1 row and has not been shown"
+    )
+    assert " of user=None has 1 row and " in uc.why(tmp_path / "c", window=start.replace(minute=0), user=None)
+    assert uc.why(tmp_path / "c", window="1970-01-01 00:05", user="a") == (
+        "the state has no window at 1970-01-01 00:05:00 of user='a': none of its rows has been taken in"
+    )
+    put(tmp_path / "in", "b", [(100, "b", 1)])
+    ran(totals, tmp_path / "c")
+    assert " of user='c' has 2 rows, was shown once and has had none since: nothing happens to it until the" in uc.why(
+        tmp_path / "c", window="1970-01-01", user="c"
+    )
+    put(tmp_path / "in", "c", [(300, "b", 1)])
+    ran(totals, tmp_path / "c")
+    put(tmp_path / "in", "d", [(0, "b", 1)])
+    ran(totals, tmp_path / "c")
+    assert uc.why(uc.checkpoint(tmp_path / "c", spark=spark), window="1970-01-01", user="c") == (
+        "the state has no window at 1970-01-01 00:00:00 of user='c': it has expired, or none of its rows has been "
+        "taken in, and the state does not say which; the watermark, 1970-01-01 00:04:30, has passed it; of all rows of "
+        "the step 1 late were left out"
+    )
+
+
+def test_the_source_that_holds_the_watermark_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """Also of a later step, for which the step before it holds it."""
+    put(tmp_path / "in", "a", [(0, "a", 1), (400, "b", 2)])
+    rows = source(spark, tmp_path / "in", watermark=uc.PerSource("user", lag="30 seconds"))
+    minutes = rows.window("1 minute", "early every 1 row", mode="retracting").combine(total=uc.Sum("x"))
+    hours = minutes.window("1 hour").combine(most=uc.Max("total"))
+    ran(hours, tmp_path / "c")
+    said = uc.why(tmp_path / "c", window="1970-01-01")
+    assert "window 1970-01-01 00:00:00 - 00:01:00 has 1 row, was shown once and has had none since" in said
+    assert "which is 1969-12-31 23:59:30 because source a has had no later time since" in said
+
+
+def test_a_window_in_many_and_one_without_a_time_to_wait_for(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", ROWS)
+    rows = source(spark, tmp_path / "in")
+    ran(rows.window(uc.Sliding("10 minutes", "1 minute")).combine(n=uc.Count()), tmp_path / "many")
+    said = uc.why(tmp_path / "many", window="1970-01-01 00:00:30").splitlines()
+    assert [line.startswith("window 1969-12-31 23:5") for line in said] == [True, True, True, False]
+    assert said[3] == "and 7 more windows"
+    [begins_there] = uc.why(tmp_path / "many", window="1970-01-01").splitlines()
+    assert begins_there.startswith("window 1970-01-01 00:00:00 - 00:10:00 has 6 rows and has not been shown")
+    ran(rows.window("global", "every 100 rows").combine(n=uc.Count()), tmp_path / "all")
+    assert uc.why(tmp_path / "all", window="1970-01-01").startswith("the global window has 6 rows and has not been")
+
+
+def test_what_cannot_be_asked_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", ROWS)
+    ran(source(spark, tmp_path / "in").distinct("user", within="1 hour"), tmp_path / "none")
+    with pytest.raises(InvalidArgument, match="has no grouping with rows, so it has no windows"):
+        uc.why(tmp_path / "none", window="1970-01-01")
+    ran(source(spark, tmp_path / "in").window("1 minute").combine(by="user", n=uc.Count()), tmp_path / "c")
+    with pytest.raises(InvalidArgument, match=r"no grouping has the key \(name\): give a value .* \(user\) in step"):
+        uc.why(tmp_path / "c", window="1970-01-01", name="a")
+    with pytest.raises(TypeMismatch, match="takes a query, a live table or the folder of a checkpoint, but was"):
+        uc.why(7, window="1970-01-01")  # type: ignore[arg-type]
