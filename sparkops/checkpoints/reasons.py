@@ -10,6 +10,7 @@ from datetime import datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -18,6 +19,7 @@ from ...flows.fingerprint.differences import kind_of
 from ...windows import timestamp
 from ...windows.times import FIRST, LAST
 from ..spark_private import checkpoint_of
+from ..sql_types import arrow_type
 from ..tables.live_table import LiveTable
 from .contents import Checkpoint, StoredStep, checkpoint, timestamps_of
 
@@ -72,7 +74,7 @@ def why(
     """
     found = _opened(query)
     step = _step_of(found, key)
-    start, end = map(timestamp, window) if isinstance(window, tuple) else (timestamp(window), None)
+    start, end = _bounds(window)
     windows = _windows(found.df(step.number, "windows"), start, end, key) if step.rows.get("windows") else []
     if not windows:
         return _absent(step, _moment(start), key)
@@ -80,6 +82,14 @@ def why(
     shown = [_held(step, row, held_by, key) for row in windows[:_MOST]]
     more = len(windows) - len(shown)
     return "\n".join([*shown, *([f"and {more} more windows"] if more else [])])
+
+
+def _bounds(window: datetime | str | tuple[datetime | str, datetime | str]) -> tuple[int, int | None]:
+    if not isinstance(window, tuple):
+        return timestamp(window), None
+    if len(window) != 2:
+        raise InvalidArgument(f"window= takes a moment in the window, or its start and end, not {len(window)} times")
+    return timestamp(window[0]), timestamp(window[1])
 
 
 def _opened(query: StreamingQuery | LiveTable | Checkpoint | str | PathLike[str]) -> Checkpoint:
@@ -121,12 +131,21 @@ def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
 def _windows(df: DataFrame, start: int, end: int | None, key: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The windows of a key that begin at a moment; those that have it in them if none begins there."""
     for name, value in key.items():
+        _check_key(name, value, arrow_type(df.schema[name].dataType, name))
         df = df.where(df[name].eqNullSafe(F.lit(value)))
     low, high = F.col("window.start"), F.col("window.end")
     within: Column = (low == _lit(start)) & (high == _lit(end)) if end is not None else _has(low, high, start)
     rows: list[dict[str, Any]] = df.where(within).orderBy(low).toArrow().to_pylist()
     exact = [row for row in rows if timestamp(row["window"]["start"]) == start]
     return exact or rows
+
+
+def _check_key(name: str, value: object, kind: pa.DataType) -> None:
+    """Raise for a value that is none of the key's column, which Spark would cast."""
+    try:
+        pa.scalar(value, kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        raise TypeMismatch(f"the key {name!r} is {kind}, and {value!r} is none") from None
 
 
 def _has(low: Column, high: Column, moment: int) -> Column:

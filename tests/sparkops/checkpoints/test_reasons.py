@@ -85,6 +85,20 @@ def test_the_source_that_holds_the_watermark_is_named(spark: SparkSession, tmp_p
     assert "which is 1969-12-31 23:59:30 because source a has had no later time since" in said
 
 
+def test_a_live_table_is_asked_and_an_input_of_a_join_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "left", "a", [(0, "a", 1), (400, "b", 2)])
+    put(tmp_path / "right", "a", [(0, "a", 1), (30, "b", 2)])
+    left, right = source(spark, tmp_path / "left"), source(spark, tmp_path / "right", name="right")
+    pairs = left.join(right.select("user", "ts", "x"), on="user", within=("-1 minute", "1 minute"))
+    counts = pairs.window("1 minute").combine(by="user", n=uc.Count())
+    place = {"checkpoint": tmp_path / "c", "trigger": {"availableNow": True}}
+    with counts.to_table(f"duckdb:{tmp_path}/t.db#t", **place) as live:  # type: ignore[arg-type]
+        live.awaitTermination()
+        said = uc.why(live, window="1970-01-01", user="a")
+    assert "of user='a' has 1 row and has not been shown: it waits until the watermark, which is " in said
+    assert "because its source of input 2 has had no later time since" in said
+
+
 def test_a_window_in_many_and_one_without_a_time_to_wait_for(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "a", ROWS)
     rows = source(spark, tmp_path / "in")
@@ -106,5 +120,11 @@ def test_what_cannot_be_asked_is_refused(spark: SparkSession, tmp_path: Path) ->
     ran(source(spark, tmp_path / "in").window("1 minute").combine(by="user", n=uc.Count()), tmp_path / "c")
     with pytest.raises(InvalidArgument, match=r"no grouping has the key \(name\): give a value .* \(user\) in step"):
         uc.why(tmp_path / "c", window="1970-01-01", name="a")
+    with pytest.raises(TypeMismatch, match="the key 'user' is string, and 7 is none"):
+        uc.why(tmp_path / "c", window="1970-01-01", user=7)
+    with pytest.raises(InvalidArgument, match="takes a moment in the window, or its start and end, not 1 times"):
+        uc.why(tmp_path / "c", window=("1970-01-01",), user="a")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="'soon' is not an ISO time"):
+        uc.why(tmp_path / "c", window="soon", user="a")
     with pytest.raises(TypeMismatch, match="takes a query, a live table or the folder of a checkpoint, but was"):
         uc.why(7, window="1970-01-01")  # type: ignore[arg-type]
