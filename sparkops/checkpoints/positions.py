@@ -9,10 +9,12 @@ Guarded by tests/sparkops/checkpoints/test_checkpoint_seeds.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
 
 from ...errors import InvalidArgument, StateMismatch
 from ...flows.flow import Flow, leaves_of
@@ -32,13 +34,16 @@ if TYPE_CHECKING:
 
 def seed_at_start(flow: Flow, start: Seed | str | None, spark: SparkSession, checkpoint: str) -> Seed | None:
     """The seed with which a query starts; None without one, and as soon as each step has stored its part of it."""
-    done = last_commit(spark, checkpoint)
+    if start is None and not _begun_with_seed(flow, spark, checkpoint):
+        return None
+    steps = len(graph_of(flow).steps)
+    if last_commit(spark, checkpoint) >= 0 and len(stored_fingerprints(spark, checkpoint)) == steps:
+        return None
     if start is None:
-        if done < 0 <= last_plan(spark, checkpoint):
-            _require_whole(flow, positions(spark, checkpoint, 0), checkpoint)
-        return None
-    if done >= 0 and len(stored_fingerprints(spark, checkpoint)) == len(graph_of(flow).steps):
-        return None
+        raise StateMismatch(
+            f"the query of the checkpoint {checkpoint!r} began after files that a seed, or start= of uc.Files, had "
+            "read, and has not stored all of its state yet: give the same start= again, until each source has had rows"
+        )
     return opened_seed(start)
 
 
@@ -84,25 +89,33 @@ def _input_at(input: Input, position: str) -> Input:
     return replace(input, planner=input.planner.begun(offset))
 
 
-def _require_whole(flow: Flow, planned: Sequence[str], checkpoint: str) -> None:
-    """Raise if the first batch, which is not done, begins after files that a seed has read."""
-    for (source, _), position in zip(leaves_of(flow), planned, strict=False):
-        if isinstance(input := getattr(source, "input", None), Input):
-            _require_whole_input(input, position, checkpoint)
+def _begun_with_seed(flow: Flow, spark: SparkSession, checkpoint: str) -> bool:
+    """True if the first batch of a query began after files that it has not read, while Spark keeps its position."""
+    if last_plan(spark, checkpoint) < 0:
+        return False
+    try:
+        planned = positions(spark, checkpoint, 0)
+    except AnalysisException:  # a query has gone on for long
+        return False
+    inputs = (getattr(source, "input", None) for source, _ in leaves_of(flow))
+    pairs = zip(inputs, planned, strict=False)
+    return any(_began_later(input, position) for input, position in pairs if isinstance(input, Input))
 
 
-def _require_whole_input(input: Input, position: str, checkpoint: str) -> Input:
-    if not isinstance(input, FilesInput):
-        return input.over(partial(_require_whole_input, position=position, checkpoint=checkpoint))
-    if input.planner is not None:
-        first, then = FileOffset.of(input.planner.begin()), FileOffset.of(json.loads(position))
-        batch = PathSet(hashes_of(list(then.files)))
-        if not (first.has(then.read.hashes) | batch.has(then.read.hashes)).all():
-            raise StateMismatch(
-                f"the first batch of the checkpoint {checkpoint!r} was begun with a seed and is not done: give start= "
-                "again, at each start until a batch is done"
-            )
-    return input
+def _began_later(input: Input, position: str) -> bool:
+    later: list[bool] = []
+
+    def look(one: Input) -> Input:
+        if not isinstance(one, FilesInput):
+            return one.over(look)
+        if one.planner is not None:
+            first, then = FileOffset.of(one.planner.begin()), FileOffset.of(json.loads(position))
+            read, batch = then.read.hashes, PathSet(hashes_of(list(then.files)))
+            later.append(not (first.has(read) | batch.has(read)).all())
+        return one
+
+    look(input)
+    return any(later)
 
 
 __all__ = ["seed_at_start", "started_at"]

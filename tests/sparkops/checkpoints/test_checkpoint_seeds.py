@@ -90,9 +90,49 @@ def test_a_query_that_has_no_batch_done_needs_its_seed(spark: SparkSession, tmp_
     with pytest.raises(StreamingQueryException):
         stream.trigger(availableNow=True).start().awaitTermination()
     assert not Path(new, "commits", "0").exists()
-    with pytest.raises(StateMismatch, match="was begun with a seed and is not done: give start= again"):
+    with pytest.raises(StateMismatch, match=r"began after files that a seed, or start= of uc\.Files"):
         flow(spark, rows, 2).write_stream(checkpoint=new)
     assert run(flow(spark, rows, 2), tmp_path, "new", start=seed) == expected
+
+
+def test_a_step_whose_source_has_had_no_rows_needs_the_seed_still(spark: SparkSession, tmp_path: Path) -> None:
+    def pairs() -> uc.Flow:
+        left, right = (
+            uc.flow(
+                uc.Files(str(tmp_path / name), order="name"),
+                spark=spark,
+                streaming=True,
+                watermark="1 hour",
+                name=name,
+                tuning=uc.Tuning(shards=2),
+            )
+            for name in ("left", "right")
+        )
+        once = right.distinct("user", within="1 hour").select("user", "event_time")
+        return left.join(once, on="user", within=("-1 hour", "1 hour"))
+
+    def ran(name: str, **options: Any) -> list[dict[str, Any]]:
+        out = str(tmp_path / f"{name} out")
+        stream = pairs().write_stream(checkpoint=str(tmp_path / name), **options).format("parquet").option("path", out)
+        stream.trigger(availableNow=True).start().awaitTermination()
+        rows = pq.read_table(out).select(["user", "x", "diff"]).to_pylist()
+        shutil.rmtree(out)
+        return sorted(rows, key=repr)
+
+    put(tmp_path / "left", "a", FIRST)
+    put(tmp_path / "right", "a", FIRST)
+    ran("old")
+    seed = uc.checkpoint(tmp_path / "old", spark=spark).seed(str(tmp_path / "seed"))
+    put(tmp_path / "left", "b", [(30, "b", 7)])
+    ran("old")
+    ran("new", start=seed)
+    put(tmp_path / "right", "b", [(31, "b", 8), (32, "z", 8)])
+    put(tmp_path / "left", "c", [(33, "z", 9)])
+    expected = ran("old")
+    assert expected
+    with pytest.raises(StateMismatch, match="has not stored all of its state yet: give the same start= again"):
+        pairs().write_stream(checkpoint=str(tmp_path / "new"))
+    assert ran("new", start=seed) == expected
 
 
 def test_a_query_without_a_seed_that_has_no_batch_done_starts(spark: SparkSession, tmp_path: Path, rows: Path) -> None:
