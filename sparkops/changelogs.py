@@ -31,6 +31,8 @@ from .wire import WIRE_DDL
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from .planners.file_planner import FilePlanner
+
 
 def opened_over(input: Input, settings: Settings) -> UnreadSource:
     """An input, ready to be read as rows or as messages."""
@@ -68,8 +70,8 @@ class ChangelogInput(Input):
         return self.messages.streaming
 
     @property
-    def planned(self) -> bool:  # type: ignore[override]
-        return self.messages.planned
+    def planner(self) -> FilePlanner | None:  # type: ignore[override]
+        return self.messages.planner
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         reading = self.reading

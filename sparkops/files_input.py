@@ -77,17 +77,12 @@ class FilesInput(Input):
     text: str = ""
     """The words for them, if they are not files that the user named."""
     planner: FilePlanner | None = None
-    """The planner of a stream's batches; None if Spark tracks its files."""
     files: Files | None = None
     """The files as the user named them."""
 
     @property
     def schema(self) -> pa.Schema:
         return self.format.schema
-
-    @property
-    def planned(self) -> bool:  # type: ignore[override]
-        return self.planner is not None
 
     @property
     def strict(self) -> bool:

@@ -28,6 +28,8 @@ from .wire import WIRE_DDL
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from .planners.file_planner import FilePlanner
+
 Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 
 Hold = Callable[[int, int], Iterator[tuple[int, int, bytes]]]
@@ -73,8 +75,8 @@ class Input(ABC):
     streaming: bool
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows."""
-    planned = False
-    """True if a planner of the library knows which of its parts are read, False if Spark does."""
+    planner: FilePlanner | None = None
+    """The planner of the library that knows which of its parts are read; None if Spark does."""
 
     @abstractmethod
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
@@ -203,8 +205,8 @@ class TimedInput(Input):
         return self.rows.streaming
 
     @property
-    def planned(self) -> bool:  # type: ignore[override]
-        return self.rows.planned
+    def planner(self) -> FilePlanner | None:  # type: ignore[override]
+        return self.rows.planner
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
         own = self.event_time.needs(columns)

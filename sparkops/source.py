@@ -112,7 +112,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
     @property
     def planned(self) -> bool:
         """True if the library itself knows which parts of a stream are read."""
-        return self.input.planned
+        return self.input.planner is not None
 
     @cached_property
     def route_input(self) -> Input:

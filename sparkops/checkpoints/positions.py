@@ -23,8 +23,9 @@ from ...panes.state.seed import Seed, opened_seed
 from ..files_input import FilesInput
 from ..inputs import Input
 from ..planners.file_offset import FileOffset
+from ..planners.file_planner import FilePlanner
 from ..planners.path_set import PathSet, hashes_of
-from ..query_log import last_commit, last_plan
+from ..query_log import last_commit
 from ..restarts import stored_fingerprints
 from .seeds import positions
 
@@ -91,31 +92,21 @@ def _input_at(input: Input, position: str) -> Input:
 
 def _begun_with_seed(flow: Flow, spark: SparkSession, checkpoint: str) -> bool:
     """True if the first batch of a query began after files that it has not read, while Spark keeps its position."""
-    if last_plan(spark, checkpoint) < 0:
-        return False
     try:
         planned = positions(spark, checkpoint, 0)
-    except AnalysisException:  # a query has gone on for long
+    except AnalysisException:  # the query is new, or has gone on for long
         return False
     inputs = (getattr(source, "input", None) for source, _ in leaves_of(flow))
     pairs = zip(inputs, planned, strict=False)
-    return any(_began_later(input, position) for input, position in pairs if isinstance(input, Input))
+    return any(_begins_later(input.planner, position) for input, position in pairs if isinstance(input, Input))
 
 
-def _began_later(input: Input, position: str) -> bool:
-    later: list[bool] = []
-
-    def look(one: Input) -> Input:
-        if not isinstance(one, FilesInput):
-            return one.over(look)
-        if one.planner is not None:
-            first, then = FileOffset.of(one.planner.begin()), FileOffset.of(json.loads(position))
-            read, batch = then.read.hashes, PathSet(hashes_of(list(then.files)))
-            later.append(not (first.has(read) | batch.has(read)).all())
-        return one
-
-    look(input)
-    return any(later)
+def _begins_later(planner: FilePlanner | None, position: str) -> bool:
+    if planner is None:
+        return False
+    first, then = FileOffset.of(planner.begin()), FileOffset.of(json.loads(position))
+    read, batch = then.read.hashes, PathSet(hashes_of(list(then.files)))
+    return not (first.has(read) | batch.has(read)).all()
 
 
 __all__ = ["seed_at_start", "started_at"]
