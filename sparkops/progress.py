@@ -208,8 +208,14 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
 
 def _last_batch(query: Any) -> Any:
     """The last report of a query that is one of a batch; its last report if Spark has none of a batch any more."""
-    reports = getattr(query, "recentProgress", ())
-    return next((report for report in reversed(reports) if "addBatch" in _durations(report)), query.lastProgress)
+    last = query.lastProgress
+    if last is None or _is_batch(last):  # the usual case, in which a hundred reports need not be read
+        return last
+    return next(filter(_is_batch, reversed(query.recentProgress)), last)
+
+
+def _is_batch(report: Any) -> bool:
+    return "addBatch" in _durations(report)
 
 
 def _durations(report: Any) -> Mapping[str, int]:
