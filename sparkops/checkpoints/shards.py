@@ -38,8 +38,8 @@ class StoredShards:
 
     def manifests(self) -> dict[int, bytes]:
         """The manifest of each shard by its number."""
-        rows = self._read("manifest").select("key.shard", "value.value")
         try:
+            rows = self._read("manifest").select("key.shard", "value.value")
             return {int(row["shard"]): bytes(row["value"]) for row in rows.collect()}
         except Exception as error:  # of Spark's many kinds, and of the JVM
             first = str(error).strip().partition("\n")[0]

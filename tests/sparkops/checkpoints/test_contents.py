@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument
+from uncombine.errors import InvalidArgument, UnreadableFile
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
 ROWS = [(0, "a", 1), (1, "b", 2), (70, "a", 3), (5, "c", 4), (6, "c", 5)]
@@ -111,3 +111,12 @@ def test_the_rows_of_other_steps(spark: SparkSession, tmp_path: Path) -> None:
     assert set(right["key 1"].to_pylist()) <= {user for _, user, _ in ROWS}
     assert {"key 1", "waits_for_watermark", "bytes"} <= set(right.column_names)
     assert sum(joined.rows.values()) == found.rows(2, "left rows").num_rows + found.rows(2, "right rows").num_rows
+
+
+def test_a_folder_that_spark_cannot_read_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's reader of states escapes the path once more than it reads it."""
+    put(tmp_path / "in", "a", ROWS)
+    rows = uc.flow(uc.Files(str(tmp_path / "in"), order="name"), spark=spark, streaming=True, watermark="30 seconds")
+    ran(rows.window("1 minute").combine(n=uc.Count()), tmp_path / "a b")
+    with pytest.raises(UnreadableFile, match="no state in a folder whose path has a space or a sign that URLs escape"):
+        _ = uc.checkpoint(tmp_path / "a b", spark=spark).steps
