@@ -56,7 +56,8 @@ def why(
     window
         Its start, any moment in it, or its start and end; in UTC if no zone is given.
     **key
-        The key, a value for each column of `by=`; the first grouping of the flow that has these columns is asked.
+        The key, a value for each column of `by=`. Of several groupings with these columns the first one that has such a
+        window is asked: a start and an end tell a later one.
 
     Examples
     --------
@@ -72,16 +73,16 @@ def why(
     window 1970-01-01 00:00:00 - 01:00:00 has 10 rows and has not been shown:
     it waits until the watermark, which is 1969-12-31 23:59:00
     """
-    found = _opened(query)
-    step = _step_of(found, key)
-    start, end = _bounds(window)
-    windows = _windows(found.df(step.number, "windows"), start, end, key) if step.rows.get("windows") else []
-    if not windows:
-        return _absent(step, _moment(start), key)
-    held_by = _holder(found, step)
-    shown = [_held(step, row, held_by, key) for row in windows[:_MOST]]
-    more = len(windows) - len(shown)
-    return "\n".join([*shown, *([f"and {more} more windows"] if more else [])])
+    state, (start, end) = _opened(query), _bounds(window)
+    steps = _steps_of(state, key)
+    for step in steps:
+        windows = _windows(state.df(step.number, "windows"), start, end, key) if step.rows.get("windows") else []
+        if windows:
+            holder = _holder(state, step)
+            lines = [_waiting(step, row, holder, key) for row in windows[:_MOST]]
+            more = len(windows) - len(lines)
+            return "\n".join([*lines, *([f"and {more} more windows"] if more else [])])
+    return _absent(steps[0], _moment(start), key)
 
 
 def _bounds(window: datetime | str | tuple[datetime | str, datetime | str]) -> tuple[int, int | None]:
@@ -111,17 +112,19 @@ def _opened(query: StreamingQuery | LiveTable | Checkpoint | str | PathLike[str]
     return checkpoint(place)
 
 
-def _step_of(found: Checkpoint, key: Mapping[str, Any]) -> StoredStep:
-    """The first grouping that has the columns of a key."""
-    groupings = {step.number: step for step in found.steps if kind_of(step.made_by) == "grouping"}
-    names = {number: [name for name, _ in step.made_by["by"]] for number, step in groupings.items()}
-    for number, own in names.items():
-        if set(own) == set(key):
-            return groupings[number]
-    if not names:
-        raise InvalidArgument(f"the checkpoint {found.path!r} has no grouping with rows, so it has no windows")
-    keys = ", ".join(f"{_listed(own)} in step {number}" for number, own in names.items())
+def _steps_of(state: Checkpoint, key: Mapping[str, Any]) -> list[StoredStep]:
+    """The groupings that have the columns of a key."""
+    groupings = [step for step in state.steps if kind_of(step.made_by) == "grouping"]
+    if steps := [step for step in groupings if set(_names(step)) == set(key)]:
+        return steps
+    if not groupings:
+        raise InvalidArgument(f"the checkpoint {state.path!r} has no grouping with rows, so it has no windows")
+    keys = ", ".join(f"{_listed(_names(step))} in step {step.number}" for step in groupings)
     raise InvalidArgument(f"no grouping has the key {_listed(key)}: give a value for each column of {keys}")
+
+
+def _names(step: StoredStep) -> list[str]:
+    return [name for name, _ in step.made_by["by"]]
 
 
 def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
@@ -156,9 +159,10 @@ def _lit(moment: int) -> Column:
     return F.timestamp_micros(F.lit(moment))
 
 
-def _holder(found: Checkpoint, step: StoredStep) -> str:
+def _holder(state: Checkpoint, step: StoredStep) -> str:
     """The source that holds the watermark of a step, as the end of a sentence; through the steps before it."""
-    rows = [row for row in found.sources().to_pylist() if row["holds"] and row["step"] <= step.number]
+    sources = state.sources().to_pylist()  # few
+    rows = [row for row in sources if row["holds"] and row["step"] <= step.number]
     own = [row for row in rows if row["step"] == step.number]
     if own and all(row["source"] == _OF_A_STEP for row in own):
         before = [row for row in rows if row["step"] < step.number and row["source"] != _OF_A_STEP]
@@ -166,7 +170,7 @@ def _holder(found: Checkpoint, step: StoredStep) -> str:
     if not own:
         return ""
     first, others = own[0], len(own) - 1
-    inputs = {row["input"] for row in found.sources().to_pylist() if row["step"] == first["step"]}
+    inputs = {row["input"] for row in sources if row["step"] == first["step"]}
     name = "its source" if first["source"] is None else f"source {first['source']}"
     where = f" of input {first['input']}" if len(inputs) > 1 else ""
     more = f" and {others} more" if others else ""
@@ -174,10 +178,10 @@ def _holder(found: Checkpoint, step: StoredStep) -> str:
     return f" because {name}{where}{more} has had no later time{since}"
 
 
-def _held(step: StoredStep, row: Mapping[str, Any], held_by: str, key: Mapping[str, Any]) -> str:
+def _waiting(step: StoredStep, row: Mapping[str, Any], holder: str, key: Mapping[str, Any]) -> str:
     """A window that the state holds, and what it waits for."""
     name = _named(row["window"], key)
-    waits = [_wait(step, words, row[clock], held_by) for clock, words in _CLOCKS.items() if row.get(clock) is not None]
+    waits = [_wait(step, words, row[clock], holder) for clock, words in _CLOCKS.items() if row.get(clock) is not None]
     until = " or ".join(waits) or "more rows come, since its trigger waits for no time"
     rows = f"{row['rows']:,} row{'' if row['rows'] == 1 else 's'}"
     panes = row.get("panes") or 0
@@ -189,14 +193,14 @@ def _held(step: StoredStep, row: Mapping[str, Any], held_by: str, key: Mapping[s
     return f"{name} has {rows}, was shown {times} and has had none since: nothing happens to it until {until}"
 
 
-def _wait(step: StoredStep, clock: str, time: datetime, held_by: str) -> str:
+def _wait(step: StoredStep, clock: str, time: datetime, holder: str) -> str:
     if clock != _CLOCKS["waits_for_watermark"]:
         return f"{clock} has passed {_text(time)}"
     if step.watermark is None:
         return f"{clock}, of which there is none yet, has passed {_text(time)}"
     if step.watermark >= time:
         return f"the next batch, for {clock} has passed {_text(time)}"
-    return f"{clock}, which is {_text(step.watermark)}{held_by}, has passed {_text(time)}"
+    return f"{clock}, which is {_text(step.watermark)}{holder}, has passed {_text(time)}"
 
 
 def _absent(step: StoredStep, moment: datetime, key: Mapping[str, Any]) -> str:

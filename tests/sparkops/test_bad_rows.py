@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import uncombine as uc
+from uncombine.files.file_format import FileFormat
+from uncombine.files.unreadable_rows import UNREADABLE
+from uncombine.sparkops import files_input
 from uncombine.sparkops.progress import progress_of
 
 pytestmark = pytest.mark.spark
@@ -188,3 +192,22 @@ def test_rule_64_messages_in_files(spark: SparkSession, tmp_path: Path) -> None:
         strict = minutes(uc.flow(uc.Files(tmp_path / "in", schema=schema), spark=given, changelog=form))
         with pytest.raises(Exception, match=r"line 5|must be one of c, d"):
             _ = strict.run() if given is None else dicts(strict.df)
+
+
+def test_the_log_of_a_task_names_the_first_line_of_the_first_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows are not found in the order of their lines, since some are screened before the others are tried."""
+
+    def read(*_: Any, leave_out: Callable[[pa.Table], None]) -> Iterator[pa.Table]:
+        for file, lines in (("/in/a", [12, 10]), ("/in/a", [6]), ("/in/b", [2])):
+            leave_out(pa.table([[file] * len(lines), lines, ["?"] * len(lines)], schema=UNREADABLE))
+        yield from ()
+
+    def task(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        yield from (batch for table in tables for batch in table.to_batches())
+
+    split = pa.RecordBatch.from_pydict({"path": ["/in/a"], "first": [None], "last": [None]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files_input, "read", read)
+        form = FileFormat("csv", SCHEMA, "/in")
+        list(files_input.ReadFiles(form, task, ("x",), None, packed=False)([split]))
+    assert "left out: 4 rows that cannot be read, the first at /in/a, line 6\n" in capsys.readouterr().err

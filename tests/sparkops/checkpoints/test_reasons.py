@@ -83,6 +83,9 @@ def test_the_source_that_holds_the_watermark_is_named(spark: SparkSession, tmp_p
     said = uc.why(tmp_path / "c", window="1970-01-01")
     assert "window 1970-01-01 00:00:00 - 00:01:00 has 1 row, was shown once and has had none since" in said
     assert "which is 1969-12-31 23:59:30 because source a has had no later time since" in said
+    hour = uc.why(tmp_path / "c", window=("1970-01-01 00:00", "1970-01-01 01:00"))
+    assert hour.startswith("window 1970-01-01 00:00:00 - 01:00:00 has 2 rows and has not been shown: it waits until")
+    assert "because source a has had no later time since" in hour
 
 
 def test_a_live_table_is_asked_and_an_input_of_a_join_is_named(spark: SparkSession, tmp_path: Path) -> None:
