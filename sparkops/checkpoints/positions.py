@@ -102,9 +102,10 @@ def _begun_with_seed(flow: Flow, spark: SparkSession, checkpoint: str) -> bool:
 
 
 def _begins_later(planner: FilePlanner | None, position: str) -> bool:
-    if planner is None:
+    offset = json.loads(position)
+    if planner is None or not FileOffset.planned(offset):  # Spark listed them, as the check of the flow will say
         return False
-    first, then = FileOffset.of(planner.begin()), FileOffset.of(json.loads(position))
+    first, then = FileOffset.of(planner.begin()), FileOffset.of(offset)
     read, batch = then.read.hashes, PathSet(hashes_of(list(then.files)))
     return not (first.has(read) | batch.has(read)).all()
 

@@ -64,10 +64,15 @@ class FileOffset:
             "form": FORM,
         }
 
+    @staticmethod
+    def planned(stored: Offset) -> bool:
+        """True for the offset of files in an order of the library, in whatever form; False for that of Spark's own."""
+        return isinstance(stored, Mapping) and "form" in stored
+
     @classmethod
     def of(cls, stored: Offset) -> FileOffset:
         """The offset that Spark has kept; raises if it is that of another source."""
-        form = stored.get("form") if isinstance(stored, Mapping) else None
+        form = stored["form"] if cls.planned(stored) else None
         if form != FORM:
             written = "without order= of uc.Files" if form is None else "by another version of the library"
             raise StateMismatch(
