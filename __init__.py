@@ -240,8 +240,8 @@ if TYPE_CHECKING:
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
     from .sparkops.checkpoints.contents import checkpoint
-    from .sparkops.checkpoints.reasons import why
     from .sparkops.progress import progress, watch
+    from .sparkops.reasons import why
     from .sparkops.session import session
     from .sparkops.stored.accumulator import Accumulator
 else:

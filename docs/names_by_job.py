@@ -37,7 +37,7 @@ PAGES = {
     "uncombine.sparkops": "spark",
     "uncombine.sparkops.progress": "progress",
     "uncombine.sparkops.checkpoints.contents": "progress",
-    "uncombine.sparkops.checkpoints.reasons": "progress",
+    "uncombine.sparkops.reasons": "progress",
     "uncombine.sparkops.session": "flow",
 }
 

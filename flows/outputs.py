@@ -40,6 +40,7 @@ class Outputs:
         checkpoint: str | PathLike[str] | None = None,
         trigger: Mapping[str, Any] | None = None,
         same: Sequence[str] = (),
+        start: Seed | str | None = None,
     ) -> Any:
         """Write the result into a table: once for a bounded flow, or again after each batch of a stream.
 
@@ -67,6 +68,10 @@ class Outputs:
             The names of steps, as `explain()` prints them, that are written otherwise than when the checkpoint was
             written and compute the same: `same=("map 2",)`. Any other change that its state does not survive is refused
             before the query starts.
+        start
+            A seed, or its folder, with which a query with a new checkpoint begins, as in `write_stream`. The table is
+            that of the query or the run that made the seed, as of then, or a copy of it. The new query takes it over:
+            from then on the former one is refused.
 
         Returns
         -------
@@ -94,7 +99,7 @@ class Outputs:
         [10]
         """
         endless = self.source.streaming and self.source.engine.has_streams
-        query = LiveQuery.of(checkpoint, trigger, same, endless)
+        query = LiveQuery.of(checkpoint, trigger, same, start, endless)
         return self.source.engine.to_table(self, target, keys, query)
 
     @property

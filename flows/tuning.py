@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from typing import Any, Literal
 
 from ..errors import InvalidArgument, NamedOptions
+from ..panes.state.seed import Seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,8 @@ class LiveQuery:
     checkpoint: str
     trigger: Mapping[str, Any] | None
     same: Sequence[str]
+    start: Seed | str | None = None
+    """The seed with which the query begins."""
 
     @classmethod
     def of(
@@ -70,6 +73,7 @@ class LiveQuery:
         checkpoint: str | PathLike[str] | None,
         trigger: Mapping[str, Any] | None,
         same: Sequence[str],
+        start: Seed | str | None,
         endless: bool,
     ) -> LiveQuery | None:
         """The options that a user gave to `to_table`; None for a table that is written once, of a flow that ends."""
@@ -79,13 +83,13 @@ class LiveQuery:
                 f"is {trigger!r}"
             )
         if checkpoint is not None:
-            return cls(checkpoint=fspath(checkpoint), trigger=trigger, same=same)
+            return cls(checkpoint=fspath(checkpoint), trigger=trigger, same=same, start=start)
         if endless:
             raise InvalidArgument(
                 "to_table() of a stream needs checkpoint=, the folder in which the query keeps its progress"
             )
-        if trigger is not None or same:
-            raise InvalidArgument("to_table() of a bounded flow writes once: leave trigger= and same= out")
+        if trigger is not None or same or start is not None:
+            raise InvalidArgument("to_table() of a bounded flow writes once: leave trigger=, same= and start= out")
         return None
 
 

@@ -14,7 +14,7 @@ from ..flows.flow import Flow
 from ..flows.graph import Graph, Step
 from ..flows.seeds import seed_steps
 from ..panes.shard.shard import Shard
-from ..panes.state.seed import Seed, SeedStep, require_free, write_piece, write_seed
+from ..panes.state.seed import Seed, SeedMaker, SeedStep, require_free, write_piece, write_seed
 from ..panes.watermarks.stored_watermarks import OF_A_STEP, stored
 
 
@@ -33,8 +33,8 @@ def begun(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], seed: Seed) ->
     return out
 
 
-def seed_of(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], folder: str) -> Seed:
-    """Write the state of a run as a seed."""
+def seed_of(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], run: str, folder: str) -> Seed:
+    """Write the state of a run, with this id, as a seed."""
     require_free(folder)
     written = []
     for step, made_by in zip(graph.steps, _fingerprints(flow, graph), strict=True):
@@ -42,7 +42,7 @@ def seed_of(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], folder: str)
         marks = stored(shard.watermarks, strategies_of(step))
         piece, files = write_piece(folder, 0, shard.state, marks)
         written.append(SeedStep(made_by, (piece,), tuple(files)))
-    return write_seed(Seed(folder, tuple(written)))
+    return write_seed(Seed(folder=folder, steps=tuple(written), maker=SeedMaker(owner=run, batch=0)))
 
 
 def strategies_of(step: Step) -> list[str]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
+from uuid import uuid4
 from warnings import warn
 
 import numpy as np
@@ -30,11 +31,11 @@ from ..panes.state.seed import Seed
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
-from ..tables import write_result
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import PACKAGE, FinalStep, bad_rows, in_slices, why_not_final
 from .local_inputs import InputNames, LocalInput, Part, source_tables
 from .run_seeds import begun, seed_of
+from .run_tables import TableWriter
 from .script import Clock, Elements, Entry, Watermark, instant
 from .source_rows import SourceRows
 from .unreadable_source_rows import UnreadableRows
@@ -308,7 +309,7 @@ class LocalRun:
         left_out = pa.concat_tables([none.empty_table(), *first, *by_step])
         steps = self.graph.steps
         fed = [LocalInput(leaf=feed.leaf, feed=feed, step=step) for step in steps for feed in step.feeds if feed.leaf]
-        last = self.flow.stages[-1] if self.flow.stages else None
+        last, run = self.flow.stages[-1] if self.flow.stages else None, uuid4().hex
         return Result(
             panes,
             of_stages=counts,
@@ -318,27 +319,12 @@ class LocalRun:
             left_out=left_out,
             last=last.grouping if isinstance(last, GroupingStage) else None,
             each_batch=self.flow.settings.each_batch,
-            write=None if again is None else TableWriter(flow=self.flow, panes=panes, again=again),
+            write=None if again is None else TableWriter(flow=self.flow, panes=panes, again=again, run=run),
             watermarks=self.watermarks,
             weight=weight_of(self.flow) or DIFF,
             note=note,
-            save=partial(seed_of, self.flow, self.graph, dict(self.shards)),
+            save=partial(seed_of, self.flow, self.graph, dict(self.shards), run),
         )
-
-
-@dataclass(frozen=True)
-class TableWriter:
-    """Writes the panes of a flow into a table; in another mode the rows go through the flow again."""
-
-    flow: Flow
-    panes: pa.Table
-    again: Callable[[Flow], Result]
-
-    def __call__(self, target: str, keys: str | Sequence[str] | None) -> None:
-        write_result(self.flow, target, keys, self._panes)
-
-    def _panes(self, flow: Flow) -> pa.Table:
-        return self.panes if flow is self.flow else self.again(flow).panes
 
 
 def _level_of_user() -> int:

@@ -10,9 +10,9 @@ if find_spec("pyspark") is None:
     raise SparkUnavailable("this part of uncombine needs pyspark: install it with pip install 'uncombine[spark]'")
 
 from .checkpoints.contents import Checkpoint, checkpoint
-from .checkpoints.reasons import why
 from .combine_per_key import combine_per_key
 from .progress import Progress, StageProgress, progress, watch
+from .reasons import why
 from .session import session
 from .stored.accumulator import Accumulator
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InvalidArgument, TableUnreachable
+from ..errors import InvalidArgument, TableMismatch, TableUnreachable
+from ..panes.state.seed import SeedMaker
 from ..urls import secrets_of, shown_url
 from .changes import Changes
 from .column_types import flat_type, nested, require_names_apart, require_types
@@ -61,7 +62,7 @@ class DeltaWriter(Writer):
 
     def __init__(self, target: Delta, layout: Layout, owner: str) -> None:
         super().__init__(target.name, layout, owner)
-        self.path, self.application = target.path, f"uncombine {owner}"
+        self.path, self.application = target.path, _application(owner)
         self.deltalake = library("deltalake", "delta")
         self._opened: Any = None
 
@@ -71,8 +72,11 @@ class DeltaWriter(Writer):
     def is_away(self, error: BaseException) -> bool:
         return is_network(error) or (isinstance(error, self.deltalake.exceptions.DeltaError) and says_network(error))
 
-    def start(self) -> int:
+    def start(self, maker: SeedMaker | None = None) -> int:
         table = self._table()
+        if maker is not None and self.takes_over(self._found(table), maker):
+            self._take_over(table, maker)
+            table = self._table()
         if table is None:
             try:
                 made = {"name": None, "description": self._about(), "mode": "error"}
@@ -146,22 +150,40 @@ class DeltaWriter(Writer):
         return table
 
     def _facts(self, table: Any) -> TableFacts | None:
+        facts = self._found(table)
+        if facts is not None:
+            self.check(facts)  # a table of other rows has other columns
+            self.require_columns(_names(table))
+        return facts
+
+    def _found(self, table: Any) -> TableFacts | None:
+        """The facts of a table, of whatever writer."""
         if table is None:
             return None
         try:
             about = json.loads(table.metadata().description or "{}")["uncombine"]
         except (ValueError, KeyError, TypeError):
             raise self.foreign() from None
-        done = table.transaction_version(f"uncombine {about['owner']}")
-        facts = TableFacts(
+        done = table.transaction_version(_application(about["owner"]))
+        former = about.get("maker")
+        if former and table.transaction_version(_application(former["owner"])) != former["batch"]:
+            raise TableMismatch(
+                f"{self.name} was still written by its former query when it was taken over: restore its version before"
+            )
+        return TableFacts(
             owner=about["owner"], batch=NONE_YET if done is None else done, layout=json.dumps(about["layout"])
         )
-        self.check(facts)  # a table of other rows has other columns
-        self.require_columns(_names(table))
-        return facts
 
-    def _about(self) -> str:
-        return json.dumps({"uncombine": {"owner": self.owner, "layout": json.loads(self.layout.text())}})
+    def _take_over(self, table: Any, maker: SeedMaker) -> None:
+        """Make the table that of this writer, by one commit. It tells if another commit came in between."""
+        try:
+            table.alter.set_table_description(self._about(maker))
+        except self.deltalake.exceptions.CommitFailedError as error:
+            raise TableUnreachable(f"{self.name} was changed by another process at the same time: {error}") from None
+
+    def _about(self, maker: SeedMaker | None = None) -> str:
+        about = {"owner": self.owner, "layout": json.loads(self.layout.text())}
+        return json.dumps({"uncombine": about if maker is None else {**about, "maker": asdict(maker)}})
 
     def _commit(self, batch: int) -> Any:
         done = self.deltalake.Transaction(self.application, batch)
@@ -194,6 +216,11 @@ class DeltaWriter(Writer):
             if _UNFIT in str(error):
                 raise self.unfit(changes.rows - 1, changes) from None
             raise
+
+
+def _application(owner: str) -> str:
+    """The name under which a table counts the batches of a writer."""
+    return f"uncombine {owner}"
 
 
 def _names(table: Any) -> list[str]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable
+from ..panes.state.seed import SeedMaker
 from ..windows.spans import UNITS, ZERO, Span
 from .changes import Changes
 from .column_types import DURATION, nested, require_names_apart, require_types, table_type, timed_type, with_durations
@@ -109,8 +110,8 @@ class DuckDBWriter(SqlWriter):
             every = target.publish_every / UNITS["second"]
             self._copy = PublishedCopy(Path(self.path), Path(target.publish), every, owner, self._guard)
 
-    def start(self) -> int:
-        last = super().start()
+    def start(self, maker: SeedMaker | None = None) -> int:
+        last = super().start(maker)
         if self._copy is not None:
             self._copy.start()
         return last

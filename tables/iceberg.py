@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable
+from ..panes.state.seed import SeedMaker
 from ..urls import secrets_among, shown_url
 from .changes import Changes
 from .column_types import nested, require_types, timed_type
@@ -27,6 +28,8 @@ from .target import NONE_YET, TableFacts, Target, Writer, library
 _SQLITE_AWAY = re.compile("locked|unable to open|disk I/O|busy")
 
 _OWNER, _BATCH, _LAYOUT = "uncombine.owner", "uncombine.batch", "uncombine.layout"
+_TAKEN = "uncombine.taken_over_after"
+"""The property with the snapshot after which a writer took the table over."""
 
 _SETTINGS = {
     # A batch whose commit fails is done again from the start, by the keeper of the table.
@@ -85,8 +88,11 @@ class IcebergWriter(Writer):
             return "sqlite3" not in text or _SQLITE_AWAY.search(text) is not None
         return is_network(error)
 
-    def start(self) -> int:
+    def start(self, maker: SeedMaker | None = None) -> int:
         table = self._table()
+        if maker is not None and self.takes_over(self._found(table), maker):
+            self._take_over(table)
+            table = self._table()
         if table is None:
             try:
                 table = self._opened().create_table(
@@ -136,7 +142,7 @@ class IcebergWriter(Writer):
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
         io = transaction._table.io
-        change = transaction.update_snapshot(snapshot_properties={_BATCH: str(batch)}).overwrite()
+        change = transaction.update_snapshot(snapshot_properties={_BATCH: str(batch), _OWNER: self.owner}).overwrite()
         for task in touched:
             change.delete_data_file(task.file)
         for file in _dataframe_to_data_files(transaction.table_metadata, rows, io):
@@ -206,21 +212,45 @@ class IcebergWriter(Writer):
         return table
 
     def _facts(self, table: Any) -> TableFacts | None:
+        facts = self._found(table)
+        if facts is not None:
+            self.check(facts)  # a table of other rows has other columns
+            self.require_columns(table.schema().column_names)
+        return facts
+
+    def _found(self, table: Any) -> TableFacts | None:
+        """The facts of a table, of whatever writer."""
         if table is None:
             return None
         if _OWNER not in table.properties:
             raise self.foreign()
-        batch, snapshot = NONE_YET, table.current_snapshot()
-        while snapshot is not None:  # a snapshot of maintenance has no number
-            if snapshot.summary is not None and _BATCH in snapshot.summary.additional_properties:
-                batch = int(snapshot.summary.additional_properties[_BATCH])
-                break
-            parent = snapshot.parent_snapshot_id
+        owner = table.properties[_OWNER]
+        return TableFacts(owner=owner, batch=self._last_batch(table, owner), layout=table.properties[_LAYOUT])
+
+    def _last_batch(self, table: Any, owner: str) -> int:
+        """The number of the last batch of the owner of a table."""
+        snapshot = table.current_snapshot()
+        while snapshot is not None and str(snapshot.snapshot_id) != table.properties.get(_TAKEN):
+            summary = {} if snapshot.summary is None else snapshot.summary.additional_properties
+            if _BATCH in summary:
+                if summary.get(_OWNER, owner) != owner:
+                    raise TableMismatch(
+                        f"{self.name} was still written by its former query when it was taken over: roll it back to "
+                        f"the snapshot {table.properties.get(_TAKEN)}"
+                    )
+                return int(summary[_BATCH])
+            parent = snapshot.parent_snapshot_id  # a snapshot of maintenance has no number
             snapshot = None if parent is None else table.snapshot_by_id(parent)
-        facts = TableFacts(owner=table.properties[_OWNER], batch=batch, layout=table.properties[_LAYOUT])
-        self.check(facts)  # a table of other rows has other columns
-        self.require_columns(table.schema().column_names)
-        return facts
+        return NONE_YET
+
+    def _take_over(self, table: Any) -> None:
+        """Make the table that of this writer, by one commit. It tells if another commit came in between."""
+        last = table.current_snapshot()
+        try:
+            with table.transaction() as transaction:
+                transaction.set_properties({_OWNER: self.owner, _TAKEN: "" if last is None else str(last.snapshot_id)})
+        except self.errors.CommitFailedException as error:
+            raise TableUnreachable(f"{self.name} was changed by another process at the same time: {error}") from None
 
     def _about(self) -> dict[str, str]:
         return {_OWNER: self.owner, _LAYOUT: self.layout.text(), **_SETTINGS}

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..errors import TableUnreachable
 from ..flows.flow import Flow
+from ..panes.state.seed import SeedMaker
 from .changes import Changes
 from .layout import table_flow
 from .net_changes import changes_of
@@ -60,12 +61,19 @@ class Keeper:
         self._stopped, self._busy = Event(), Lock()
         self._wait = self._stopped.wait if wait is None else wait
 
-    def start(self, patient: bool = False) -> int:
-        """Make or check the table; the number of its last batch. A patient start waits for a database that is away."""
+    def start(self, patient: bool = False, maker: SeedMaker | None = None) -> int:
+        """Make or check the table, or take over that of the maker of a seed; the number of its last batch.
+
+        A patient start waits for a database that is away.
+        """
+
+        def work() -> int:
+            return self.writer.start(maker)
+
         if patient or self.writer.waits_at_start:
-            return self._patiently(self.writer.start, "the start")
+            return self._patiently(work, "the start")
         with self._busy:
-            return self.writer.attempt(self.writer.start)
+            return self.writer.attempt(work)
 
     def take(self, batch: int, changes: Changes) -> bool:
         """Apply a batch; False if the table has it already."""
@@ -126,19 +134,25 @@ class Keeper:
         return done
 
 
-def write_result(flow: Flow, target: str, keys: str | Sequence[str] | None, run: Callable[[Flow], pa.Table]) -> None:
+def write_result(
+    flow: Flow,
+    target: str,
+    keys: str | Sequence[str] | None,
+    run: Callable[[Flow], pa.Table],
+    owner: str | None = None,
+) -> None:
     """Write the rows of a bounded flow into a new table; `run` gives the rows of the flow in the mode of a table."""
     place = target_of(target)
     settled, layout = table_flow(flow, keys)
     place.check(layout)
     rows = run(settled).select(layout.rows.names)
-    write_once(place, Changes.of(layout, [changes_of(rows, layout)]))
+    write_once(place, Changes.of(layout, [changes_of(rows, layout)]), owner)
 
 
-def write_once(target: Target, changes: Changes) -> None:
+def write_once(target: Target, changes: Changes, owner: str | None = None) -> None:
     """Make a table of the changes of a bounded flow, all of it or nothing."""
     target.check(changes.layout)
-    writer = target.writer(changes.layout, uuid4().hex)
+    writer = target.writer(changes.layout, owner or uuid4().hex)
     if (new := changes.new) != changes.rows:
         raise writer.unfit(new, changes)
     try:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..panes.state.seed import SeedMaker
 from .changes import Changes
 from .column_types import nested, require_types, timed_type
 from .copying import ChangedKeys, new_rows
@@ -54,12 +55,14 @@ class ParquetWriter(Writer):
         self.folder = Path(target.path)
         self.file = self.folder / FILE
 
-    def start(self) -> int:
+    def start(self, maker: SeedMaker | None = None) -> int:
         with _locked(self.folder):
-            return self._started()
+            return self._started(maker)
 
-    def _started(self) -> int:
+    def _started(self, maker: SeedMaker | None) -> int:
         remove_leftovers(self.folder, self.owner)
+        if self.takes_over(self._found(), maker):
+            self._write(NONE_YET, self._parts())
         facts = self._facts()
         if facts is None:
             if any(self.folder.glob("*.parquet")):
@@ -102,17 +105,21 @@ class ParquetWriter(Writer):
         return file
 
     def _facts(self) -> TableFacts | None:
+        facts = self._found()
+        if facts is not None:
+            self.check(facts)  # a table of other rows has other columns
+            self.require_columns(pq.read_schema(self.file).names)
+        return facts
+
+    def _found(self) -> TableFacts | None:
+        """The facts of the table that is there, of whatever writer."""
         try:
-            schema = pq.read_schema(self.file)
+            about = pq.read_schema(self.file).metadata or {}
         except FileNotFoundError:
             return None
-        about = schema.metadata or {}
         if _OWNER not in about:
             raise self.foreign()
-        facts = TableFacts(owner=about[_OWNER].decode(), batch=int(about[_BATCH]), layout=about[_LAYOUT].decode())
-        self.check(facts)  # a table of other rows has other columns
-        self.require_columns(schema.names)
-        return facts
+        return TableFacts(owner=about[_OWNER].decode(), batch=int(about[_BATCH]), layout=about[_LAYOUT].decode())
 
     def _write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> None:
         """Write a file beside the last one, and put it in its place."""
@@ -125,14 +132,19 @@ class ParquetWriter(Writer):
     def _changed(self, changes: Changes) -> Iterator[pa.RecordBatch]:
         """The rows after the changes, of which only the hashes of the keys are held."""
         keys = ChangedKeys(changes)
-        for part in pq.ParquetFile(self.file).iter_batches(ROWS, columns=self.layout.schema.names):
+        for part in self._parts():
             rest = keys.left(part) if keys.meets(part) else part
             if rest.num_rows:
-                yield rest.cast(self.layout.schema)
+                yield rest
         applied = keys.fitting
         if applied != changes.rows:
             raise self.unfit(applied, changes)
         yield from new_rows(changes)
+
+    def _parts(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the last file, some at a time."""
+        for part in pq.ParquetFile(self.file).iter_batches(ROWS, columns=self.layout.schema.names):
+            yield part.cast(self.layout.schema)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ..errors import InvalidArgument, TableMismatch, TableUnreachable, UncombineError
+from ..panes.state.seed import SeedMaker
 from ..urls import secrets_of, shown_url, without_secrets
 from .changes import Changes
 from .column_types import DURATION, require_types, timed_type, with_durations
@@ -194,14 +195,14 @@ class PostgreSQLWriter(SqlWriter):
             return f"(extract(epoch FROM {name}) * 1000000)::bigint AS {name}"
         return f"{name}::text AS {name}" if pt.is_decimal(field.type) else name
 
-    def _claimed(self, db: Database) -> TableFacts:
+    def _claimed(self, db: Database, maker: SeedMaker | None = None) -> TableFacts:
         version = int(db.rows("SELECT current_setting('server_version_num')::int / 10000")[0][0])
         if version < LEAST_VERSION:
             raise TableMismatch(
                 f"{self.name} is on version {version}, but PostgreSQL {LEAST_VERSION} or newer is needed"
             )
         db.rows(f"SELECT pg_advisory_xact_lock({_CLAIM})::text")
-        return super()._claimed(db)
+        return super()._claimed(db, maker)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

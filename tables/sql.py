@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import TableMismatch, TableUnreachable
+from ..panes.state.seed import SeedMaker
 from .changes import Changes
 from .target import BATCHES, NONE_YET, TableFacts, Writer
 
@@ -63,9 +64,9 @@ class SqlWriter(Writer):
         """The mark of a value in a statement; the first one has place 1."""
         return "?"
 
-    def start(self) -> int:
+    def start(self, maker: SeedMaker | None = None) -> int:
         with self.transaction() as db:
-            return self._claimed(db).batch
+            return self._claimed(db, maker).batch
 
     def apply(self, batch: int, changes: Changes) -> bool:
         with self.transaction() as db:
@@ -79,7 +80,8 @@ class SqlWriter(Writer):
     def once(self, changes: Changes) -> None:
         with self.transaction() as db:
             self._claimed(db)
-            self._counted(db, 0, NONE_YET)
+            if not self._counted(db, 0, NONE_YET):
+                raise self.foreign()
             self._merge(db, changes)
 
     def _merge(self, db: Database, changes: Changes) -> None:
@@ -98,13 +100,15 @@ class SqlWriter(Writer):
             )
         )
 
-    def _claimed(self, db: Database) -> TableFacts:
-        """The facts of the table of this writer, which is made if it is not there."""
+    def _claimed(self, db: Database, maker: SeedMaker | None = None) -> TableFacts:
+        """The facts of the table of this writer, which is made if it is not there, or taken over."""
         db.run(
             f"CREATE TABLE IF NOT EXISTS {self.batches} "
             "(table_name text PRIMARY KEY, owner text NOT NULL, batch bigint NOT NULL, layout text NOT NULL)"
         )
         facts, there = self._facts(db), self.columns(db)
+        if self.takes_over(None if there is None else facts, maker):
+            facts = self._taken_over(db)
         if there is None and facts is not None:
             if facts.owner == self.owner:
                 raise self.gone()
@@ -124,6 +128,13 @@ class SqlWriter(Writer):
         marks = ", ".join(map(self.mark, range(1, 5)))
         db.run(f"INSERT INTO {self.batches} VALUES ({marks})", self.table, facts.owner, facts.batch, facts.layout)
         return facts
+
+    def _taken_over(self, db: Database) -> TableFacts | None:
+        """The facts of the table, which from now on is that of this writer."""
+        one, two, three = map(self.mark, range(1, 4))
+        statement = f"UPDATE {self.batches} SET owner = {one}, batch = {two} WHERE table_name = {three}"
+        db.run(statement, self.owner, NONE_YET, self.table)
+        return self._facts(db)
 
     def _facts(self, db: Database) -> TableFacts | None:
         where = f"WHERE table_name = {self.mark(1)}"

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ..errors import LibraryMissing, TableMismatch
+from ..panes.state.seed import SeedMaker
 from .changes import Changes
 from .failures import attempt, is_network
 from .layout import Layout
@@ -64,8 +65,11 @@ class Writer(ABC):
         self.name, self.layout, self.owner = name, layout, owner
 
     @abstractmethod
-    def start(self) -> int:
-        """Make the table, or check that it is the one of this writer; the number of its last batch."""
+    def start(self, maker: SeedMaker | None = None) -> int:
+        """Make the table, or check that it is the one of this writer; the number of its last batch.
+
+        With the maker of a seed, the table that it wrote becomes the one of this writer, and has none of its batches.
+        """
 
     @abstractmethod
     def apply(self, batch: int, changes: Changes) -> bool:
@@ -101,12 +105,33 @@ class Writer(ABC):
         """True for an error after which another attempt may succeed."""
         return is_network(error)
 
+    def takes_over(self, facts: TableFacts | None, maker: SeedMaker | None) -> bool:
+        """True if the table is to be taken over from the maker of a seed; raises if it is another, or not as far."""
+        if maker is None or (facts is not None and facts.owner == self.owner):
+            return False
+        if facts is None or facts.owner != maker.owner:
+            raise TableMismatch(
+                f"{self.name} is not the table of the query or the run that made the seed, and the state of a seed "
+                "fits no other: name that one, or a copy of it"
+            )
+        if facts.batch != maker.batch:
+            raise TableMismatch(
+                f"{self.name} has the batches up to {facts.batch}, and the seed those up to {maker.batch}: stop the "
+                "query of the table, and make a seed of its checkpoint then"
+            )
+        self.check_layout(facts)
+        return True
+
     def check(self, facts: TableFacts) -> None:
         """Raise unless a table with these facts is the one of this writer."""
         if facts.owner != self.owner:
             raise TableMismatch(
                 f"{self.name} is written with another checkpoint: go on with that one, or choose another table"
             )
+        self.check_layout(facts)
+
+    def check_layout(self, facts: TableFacts) -> None:
+        """Raise unless a table with these facts has the rows of this writer."""
         if changed := self.layout.differences(facts.layout):
             raise TableMismatch(
                 f"{self.name} was made for other rows ({changed}): start with another table and another checkpoint"

@@ -100,11 +100,22 @@ class SeedStep:
 
 
 @dataclass(frozen=True)
+class SeedMaker:
+    """The query or the run whose state a seed is. A table of it shows what the state takes for shown."""
+
+    owner: str
+    """The id of the query, or of the run, which its table has too."""
+    batch: int
+    """The last batch that is in the state, and in the table."""
+
+
+@dataclass(frozen=True)
 class Seed:
     """A seed as its manifest says it is; its rows stay in the files of its folder."""
 
     folder: str
     steps: tuple[SeedStep, ...]
+    maker: SeedMaker
     positions: tuple[str, ...] = ()
     """The place to which each source has been read, as the text in which its engine notes it."""
 
@@ -129,7 +140,8 @@ def write_piece(
 
 def write_seed(seed: Seed) -> Seed:
     """Write the manifest of a seed, whose rows are written; from now on the folder is one."""
-    written = {"seed": FORMAT, "steps": [asdict(step) for step in seed.steps], "positions": list(seed.positions)}
+    steps, maker = [asdict(step) for step in seed.steps], asdict(seed.maker)
+    written = {"seed": FORMAT, "steps": steps, "maker": maker, "positions": list(seed.positions)}
     system, path = locate(seed.folder)
     system.create_dir(path, recursive=True)
     partial, whole = (posixpath.join(path, name) for name in (f"{MANIFEST}.{uuid4().hex}", MANIFEST))
@@ -161,7 +173,12 @@ def read_seed(folder: str) -> Seed:
             "or is somewhere else"
         ) from None
     head = checked(written, folder, FORMAT)
-    return Seed(folder=folder, steps=tuple(map(_step, head["steps"])), positions=tuple(head["positions"]))
+    return Seed(
+        folder=folder,
+        steps=tuple(map(_step, head["steps"])),
+        maker=SeedMaker(**head["maker"]),
+        positions=tuple(head["positions"]),
+    )
 
 
 def opened_seed(seed: Seed | str | None) -> Seed | None:
@@ -306,6 +323,7 @@ __all__ = [
     "FORMAT",
     "Seed",
     "SeedFile",
+    "SeedMaker",
     "SeedPiece",
     "SeedStep",
     "ShardSeed",

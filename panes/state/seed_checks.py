@@ -36,7 +36,10 @@ def checked(written: bytes, folder: str, format: int) -> dict[str, Any]:
                 f"the seed {folder!r} has format {number}, and this version of uncombine reads those up to {format}: "
                 "use the version of uncombine that wrote it, or a later one"
             )
-        _require(set(head) == {"seed", "steps", "positions"}, "it has other parts")
+        _require(set(head) == {"seed", "steps", "maker", "positions"}, "it has other parts")
+        maker = head["maker"]
+        _require(set(maker) == {"owner", "batch"} and isinstance(maker["owner"], str), "its maker is none")
+        _require(_is_whole(maker["batch"], 0), "its maker has no batch")
         _require(_are_texts(head["positions"]), "its positions are no texts")
         _require(isinstance(head["steps"], list), "its steps are no list")
         names = set[str]()

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
@@ -45,7 +45,13 @@ def seed_at_start(flow: Flow, start: Seed | str | None, spark: SparkSession, che
             f"the query of the checkpoint {checkpoint!r} began after files that a seed, or start= of uc.Files, had "
             "read, and has not stored all of its state yet: give the same start= again, until each source has had rows"
         )
-    return opened_seed(start)
+    seed = opened_seed(start)
+    if seed is not None and _planned_before(flow, seed, spark, checkpoint):
+        raise StateMismatch(
+            f"the first batch of the checkpoint {checkpoint!r} was planned before the seed {seed.folder!r} was made, "
+            "which has read more: give the seed with which the query first started, or a new checkpoint"
+        )
+    return seed
 
 
 def started_at(flow: Flow, seed: Seed | None) -> Flow:
@@ -92,18 +98,49 @@ def _input_at(input: Input, position: str) -> Input:
 
 def _begun_with_seed(flow: Flow, spark: SparkSession, checkpoint: str) -> bool:
     """True if the first batch of a query began after files that it has not read, while Spark keeps its position."""
+    return any(
+        planner is not None and _begins_later(planner, position)
+        for planner, position in _first_positions(flow, spark, checkpoint)
+    )
+
+
+def _planned_before(flow: Flow, seed: Seed, spark: SparkSession, checkpoint: str) -> bool:
+    """True if the first batch of a query was planned when a file that a seed has read was not there, or not read."""
+    first = _first_positions(flow, spark, checkpoint)
+    return any(
+        planner is not None and _lacks(_offset(read), _offset(planned))
+        for (planner, planned), read in zip(first, seed.positions, strict=False)
+    )
+
+
+def _first_positions(flow: Flow, spark: SparkSession, checkpoint: str) -> list[tuple[FilePlanner | None, str]]:
+    """The planner of each source, if it has one, and the place at which the first batch of a query ends in it."""
     try:
         planned = positions(spark, checkpoint, 0)
     except AnalysisException:  # the query is new, or has gone on for long
-        return False
+        return []
     inputs = (getattr(source, "input", None) for source, _ in leaves_of(flow))
-    pairs = zip(inputs, planned, strict=False)
-    return any(_begins_later(input.planner, position) for input, position in pairs if isinstance(input, Input))
+    return [
+        (input.planner if isinstance(input, Input) else None, position)
+        for input, position in zip(inputs, planned, strict=False)
+    ]
 
 
-def _begins_later(planner: FilePlanner | None, position: str) -> bool:
-    offset = json.loads(position)
-    if planner is None or not FileOffset.planned(offset):  # Spark listed them, as the check of the flow will say
+def _offset(position: str) -> Any:
+    """The offset that Spark has noted, which is a dash for a source that has had nothing."""
+    return None if position == "-" else json.loads(position)
+
+
+def _lacks(read: Any, planned: Any) -> bool:
+    if not FileOffset.planned(read) or not FileOffset.planned(planned):
+        return False
+    first, then = FileOffset.of(read), FileOffset.of(planned)
+    return not then.has(first.read.hashes).all()
+
+
+def _begins_later(planner: FilePlanner, position: str) -> bool:
+    offset = _offset(position)
+    if not FileOffset.planned(offset):  # Spark listed them, as the check of the flow will say
         return False
     first, then = FileOffset.of(planner.begin()), FileOffset.of(offset)
     read, batch = then.read.hashes, PathSet(hashes_of(list(then.files)))

@@ -18,9 +18,9 @@ from ...flows.fingerprint.differences import number_of, steps_of
 from ...flows.fingerprint.flow import Fingerprint
 from ...panes.state.manifest import Manifest, extra_of
 from ...panes.state.operator_state import OperatorState
-from ...panes.state.seed import Seed, SeedFile, SeedPiece, SeedStep, require_free, write_piece, write_seed
+from ...panes.state.seed import Seed, SeedFile, SeedMaker, SeedPiece, SeedStep, require_free, write_piece, write_seed
 from ...panes.watermarks.stored_watermarks import read_extra
-from ..query_log import last_commit
+from ..query_log import last_commit, query_id
 from ..wire import shard_ids
 from .shards import StoredShards
 
@@ -46,7 +46,8 @@ def seed_of_checkpoint(spark: SparkSession, path: str, folder: str, batch: int |
             "own to take its state elsewhere"
         )
     written = tuple(one.written(folder) for one in steps)
-    return write_seed(Seed(folder=folder, steps=written, positions=positions(spark, path, done)))
+    maker = SeedMaker(owner=query_id(spark, path), batch=done)
+    return write_seed(Seed(folder=folder, steps=written, maker=maker, positions=positions(spark, path, done)))
 
 
 def operators(spark: SparkSession, path: str) -> list[int]:

@@ -18,10 +18,12 @@ from ...flows.flow import Flow
 from ...flows.graph import graph_of
 from ...flows.tuning import LiveQuery
 from ...panes.showing import ROWS, shown_rows
+from ...panes.state.seed import SeedMaker
 from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
+from ..checkpoints.positions import seed_at_start, started_at
 from ..ending import end_without_input
 from ..progress_log import LOG, listen, own_error
 from ..query_log import last_commit, last_plan, query_id
@@ -157,12 +159,14 @@ def live_table(
     settled, layout = table_flow(flow, keys)
     place.check(layout)
     settled = as_stored(settled, spark, checkpoint)
-    route = checked_route(route_of(settled), checkpoint, options.same)
+    seed = seed_at_start(settled, options.start, spark, checkpoint)
+    settled, maker = started_at(settled, seed), seed.maker if seed else None
+    route = checked_route(route_of(settled), checkpoint, options.same, seed)
     packed = packed_changes(settled, layout, lambda _: route)
     far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
     batches = BatchFunction(_Batches(made))
-    function = thin_function(FarBatches(layout, place, checkpoint)) if far else batches
+    function = thin_function(FarBatches(layout, place, checkpoint, maker)) if far else batches
     writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
     done = last_commit(spark, checkpoint)
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
@@ -176,7 +180,7 @@ def live_table(
     try:
         # The id of a query is that of its checkpoint.
         keeper = Keeper(place.writer(layout, str(query.id)))
-        if (last := keeper.start(patient=far)) < done:
+        if (last := keeper.start(patient=far, maker=maker)) < done:
             raise keeper.writer.lacks(last, done + 1)
     except BaseException as error:
         # Spark keeps the function of the batches, and an error of its own has no frames that keep the table's objects.
@@ -216,15 +220,15 @@ class FarBatches:
     The program that started the query reads the table from its own process, so nothing stays open between batches.
     """
 
-    def __init__(self, layout: Layout, place: Target, checkpoint: str) -> None:
-        self.layout, self.place, self.checkpoint = layout, place, checkpoint
+    def __init__(self, layout: Layout, place: Target, checkpoint: str, maker: SeedMaker | None) -> None:
+        self.layout, self.place, self.checkpoint, self.maker = layout, place, checkpoint, maker
         self.keeper: Keeper | None = None
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         if self.keeper is None:
             owner = query_id(packed.sparkSession, self.checkpoint)
             self.keeper = Keeper(self.place.writer(self.layout, owner))
-            self.keeper.start(patient=True)
+            self.keeper.start(patient=True, maker=self.maker)
         try:
             apply_packed(self.keeper, packed, batch)
         finally:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from uncombine.errors import TableMismatch
+from uncombine.panes.state.seed import SeedMaker
 from uncombine.tables import Changes, Keeper, Layout, Target, changes_of, target_of, write_once
 
 ROWS = pa.schema(
@@ -264,3 +265,49 @@ def lacks_column(url: str, name: str) -> None:
         with pytest.raises(TableMismatch, match=f"has no column '{name}', which the flow has: something else has"):
             work(writer)
         writer.close()
+
+
+def taken_over(url: str) -> None:
+    """Check that a writer takes over the table of the maker of a seed at its last batch, once, and no other table."""
+    maker = SeedMaker(owner="me", batch=1)
+
+    def refused(words: str, writer: Any, maker: SeedMaker | None = None) -> None:
+        with pytest.raises(TableMismatch, match=words):
+            writer.start(maker)
+        writer.close()
+
+    refused("is not the table of the query or the run that made the seed", writer_of(url, owner="you"), maker)
+    first = writer_of(url)
+    first.start()
+    assert first.apply(0, batch_of(row("a", 1), row("b", 2)))
+    refused("has the batches up to 0, and the seed those up to 1: stop", writer_of(url, owner="you"), maker)
+    assert first.apply(1, batch_of(row("a", 1, -1), row("a", 5)))
+    refused("is not the table of the query", writer_of(url, owner="you"), SeedMaker(owner="others", batch=1))
+    refused("the keys were", writer_of(url, Layout(ROWS, ("k",), "diff"), owner="you"), maker)
+    kept = in_order(first.read())
+    first.close()
+    assert writer_of(url).start() == 1, "nothing of it was written"
+    for _ in range(2):
+        second = writer_of(url, owner="you")
+        assert second.start(maker) == -1
+        assert in_order(second.read()) == kept
+        second.close()
+    refused("is written with another checkpoint", writer_of(url))
+    late = writer_of(url)
+    with pytest.raises(TableMismatch, match="is written with another checkpoint"):
+        late.apply(2, batch_of(row("c", 3)))
+    late.close()
+    assert second.apply(0, batch_of(row("b", 2, -1), row("c", 3)))
+    assert not second.apply(0, batch_of(row("b", 2, -1), row("c", 3)))
+    assert second.start(maker) == 0
+    assert second.apply(1, batch_of(row("c", 3, -1)))
+    assert second.read().select(["k", "n"]).to_pylist() == [{"k": "a", "n": 5}]
+    second.close()
+    third = writer_of(url, owner="third")
+    assert third.start(SeedMaker(owner="you", batch=1)) == -1
+    assert third.apply(0, batch_of(row("d", 4)))
+    assert sorted(third.read()["k"].to_pylist()) == ["a", "d"]
+    third.close()
+    again = writer_of(url, owner="third")
+    assert again.start() == 0
+    again.close()

@@ -28,6 +28,7 @@ from live_tables import (
     holds,
     refuses,
     row,
+    taken_over,
     writer_of,
 )
 from opened import run_script
@@ -230,6 +231,10 @@ def test_a_table_follows_the_batches(seed: int, tmp_path: Path) -> None:
 
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(f"duckdb:///{tmp_path}/a.db#t")
+
+
+def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:
+    taken_over(f"duckdb:///{tmp_path}/a.db#t")
 
 
 def test_hard_names_and_values(tmp_path: Path) -> None:

@@ -7,10 +7,23 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from live_tables import NESTED, VALUES, batch_of, finds, follows, holds, lacks_column, refuses, row, writer_of
+from live_tables import (
+    NESTED,
+    VALUES,
+    batch_of,
+    finds,
+    follows,
+    holds,
+    lacks_column,
+    refuses,
+    row,
+    taken_over,
+    writer_of,
+)
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TableMismatch, TableUnreachable
+from uncombine.panes.state.seed import SeedMaker
 from uncombine.tables import Changes, Layout
 from uncombine.tables.delta import REFUSED
 
@@ -23,6 +36,10 @@ def test_a_table_follows_the_batches(tmp_path: Path) -> None:
 
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(f"delta:{tmp_path}/t")
+
+
+def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:
+    taken_over(f"delta:{tmp_path}/t")
 
 
 def test_hard_names_and_values(tmp_path: Path) -> None:
@@ -63,6 +80,33 @@ def test_two_writers_of_one_checkpoint(tmp_path: Path) -> None:
         one.apply(1, Changes(given.layout, given.rows, late))  # type: ignore[arg-type]
     assert not one.apply(1, given)
     assert one.read()["n"].to_pylist() == [3]
+
+
+def test_a_table_that_its_former_query_still_writes_is_refused(tmp_path: Path) -> None:
+    """The former query begins its batch, the table is taken over, and the batch is committed."""
+    one, other = writer_of(f"delta:{tmp_path}/t"), writer_of(f"delta:{tmp_path}/t", owner="you")
+    maker = SeedMaker(owner="me", batch=0)
+    one.start()
+    assert one.apply(0, batch_of(row("a", 1)))
+    given = batch_of(row("a", 1, -1), row("a", 2))
+    calls = iter(range(9))
+
+    def late() -> object:
+        if next(calls) == 1:
+            assert other.start(maker) == -1
+        return given.batches()
+
+    refused, words = False, "another process at the same time|was still written by its former query"
+    try:
+        one.apply(1, Changes(given.layout, given.rows, late))  # type: ignore[arg-type]
+    except TableUnreachable:
+        refused = True
+    if refused:
+        assert other.apply(0, given)
+        assert other.read()["n"].to_pylist() == [2]
+    else:
+        with pytest.raises(TableMismatch, match=words):
+            other.apply(0, given)
 
 
 def test_tables_of_others(tmp_path: Path) -> None:

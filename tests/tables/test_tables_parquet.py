@@ -7,7 +7,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from live_tables import LAYOUT, NESTED, VALUES, batch_of, finds, follows, holds, lacks_column, refuses, row, writer_of
+from live_tables import (
+    LAYOUT,
+    NESTED,
+    VALUES,
+    batch_of,
+    finds,
+    follows,
+    holds,
+    lacks_column,
+    refuses,
+    row,
+    taken_over,
+    writer_of,
+)
 
 import uncombine as uc
 from uncombine.errors import TableMismatch
@@ -21,6 +34,10 @@ def test_a_table_follows_the_batches(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(f"parquet:{tmp_path}/t")
+
+
+def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:
+    taken_over(f"parquet:{tmp_path}/t")
 
 
 def test_hard_names_and_values(tmp_path: Path) -> None:

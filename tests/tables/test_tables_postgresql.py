@@ -19,6 +19,7 @@ from live_tables import (
     in_order,
     refuses,
     row,
+    taken_over,
     writer_of,
 )
 from postgres_server import PostgresServer
@@ -41,6 +42,10 @@ def test_a_table_follows_the_batches(server: PostgresServer) -> None:
 
 def test_a_table_refuses_what_does_not_fit(server: PostgresServer) -> None:
     refuses(server.url("refuses"))
+
+
+def test_a_table_is_taken_over_from_the_maker_of_a_seed(server: PostgresServer) -> None:
+    taken_over(server.url("taken"))
 
 
 def test_hard_names_and_values(server: PostgresServer) -> None:

@@ -1,6 +1,6 @@
 """The reason why a window of a query has not been shown, in one sentence, from the state that its checkpoint holds.
 
-Guarded by tests/sparkops/checkpoints/test_reasons.py.
+Guarded by tests/sparkops/test_reasons.py.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...errors import InvalidArgument, TypeMismatch
-from ...flows.fingerprint.differences import kind_of
-from ...windows import timestamp
-from ...windows.times import FIRST, LAST
-from ..spark_private import checkpoint_of
-from ..sql_types import arrow_type
-from ..tables.live_table import LiveTable
-from .contents import Checkpoint, StoredStep, checkpoint, timestamps_of
+from ..errors import InvalidArgument, TypeMismatch
+from ..flows.fingerprint.differences import kind_of
+from ..windows import timestamp
+from ..windows.times import FIRST, LAST
+from .checkpoints.contents import Checkpoint, StoredStep, checkpoint, timestamps_of
+from .spark_private import checkpoint_of
+from .sql_types import arrow_type
+from .tables.live_table import LiveTable
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
