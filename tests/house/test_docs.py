@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -80,6 +81,14 @@ def test_the_site_shows_every_page_and_only_pages_that_are_there() -> None:
 def test_the_page_of_notebooks_has_each_of_them() -> None:
     page = (DOCS / "notebooks" / "index.md").read_text(encoding="utf-8")
     assert sorted(re.findall(r"\w+\.ipynb", page)) == sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_cells_of_notebooks_fit_into_a_page(path: Path) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    lines = [line.rstrip("\n") for cell in cells if cell["cell_type"] == "code" for line in cell["source"]]
+    assert [line for line in lines if len(line) > pages.WIDTH] == []
+    assert any(lines)
 
 
 def test_the_reference_has_every_public_name(tool: Tool) -> None:
