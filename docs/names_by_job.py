@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any, get_origin, get_type_hints
 
+from defaults import with_defaults
+
 import uncombine as uc
 from uncombine.advice import own_names
 
@@ -182,7 +184,7 @@ def arguments(name: str, value: Any) -> str:
         else:
             if one.kind is one.KEYWORD_ONLY and not any(t.startswith("*") for t in texts):
                 texts.append("*")
-            texts.append(str(one.replace(annotation=one.empty)))
+            texts.append(str(with_defaults(value, one).replace(annotation=one.empty)))
     return f"({', '.join(text.split(':')[0] if text.startswith('**') else text for text in texts)})"
 
 

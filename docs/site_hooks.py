@@ -43,7 +43,9 @@ def on_config(config: Any) -> Any:
     for room in rooms:
         shutil.copytree(room, package / room.name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in package.rglob("*.py"):
-        file.write_text(for_site(file.read_text(encoding="utf-8")), encoding="utf-8")
+        path = file.relative_to(SOURCES).with_suffix("").parts
+        module = ".".join(path).removesuffix(".__init__")
+        file.write_text(for_site(file.read_text(encoding="utf-8"), module), encoding="utf-8")
     return config
 
 
@@ -59,8 +61,11 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
-def for_site(source: str) -> str:
-    """A module whose docstrings are as the reference shows them."""
+def for_site(source: str, module: str) -> str:
+    """A module whose docstrings and defaults are as the reference shows them."""
+    from defaults import plain_defaults
+
+    source = plain_defaults(source, module)
     lines = source.splitlines()
     nodes = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef))
     texts = [node.body[0] for node in nodes if ast.get_docstring(node)]

@@ -90,7 +90,8 @@ class Result:
     def counts(self, stage: int | None = None) -> dict[str, int]:
         """The number of rows without a result, by the reason, and of windows that are still held at the end.
 
-        The counts are of one grouping (`stage` starts at 1), or of all groupings together.
+        The counts are of one grouping (`stage` starts at 1), or of all groupings together. `dropped` has the rows whose
+        reason in `left_out` is `late`.
 
         >>> import uncombine as uc
         >>> script = [uc.Elements([{"ts": 0, "x": 1}]), uc.Watermark("1970-01-02")]

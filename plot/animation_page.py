@@ -24,7 +24,7 @@ from ..local.script import Clock, Elements, Entry, Watermark
 from ..windows import time_text, timestamp
 from .picture import History
 from .picture_data import Bounds, Pane
-from .style import MOST_PANELS, TIMING, mark_name, named, text_of
+from .style import LONGEST_KEY, MOST_PANELS, TIMING, mark_name, named, text_of
 
 STATES = list(TIMING)
 
@@ -166,7 +166,7 @@ def data_of(history: History, names: Sequence[str]) -> dict[str, Any]:
         "bounds": [millis(t) for t in whole.bounds],
         "heights": [millis(t) for t in whole.heights],
         "timed": whole.timed,
-        "keys": [named(key, names) for key in values],
+        "keys": [named(key, names, LONGEST_KEY) for key in values],
         "mixed": len({pane.key for pane in history.panes}) > max(len(values), 1),
         "windows": {
             "start": [millis(bounds[0]) if bounds else None for _, bounds in windows],
@@ -230,7 +230,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _pane_words(pane: Pane, keys: Sequence[str]) -> str:
     where = "all of time" if pane.bounds is None else _between(*pane.bounds)
-    of = f"{named(pane.key, keys)}, {where}" if keys else where
+    of = f"{named(pane.key, keys, LONGEST_KEY)}, {where}" if keys else where
     return f"{pane.timing.lower().replace('_', ' ')} {text_of(pane.value)} of {of}"
 
 

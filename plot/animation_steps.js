@@ -22,6 +22,7 @@ function start() {
       const name = keys.length > 1 ? `<figcaption>${text(run.keys[key])}</figcaption>` : "";
       figure.innerHTML = name + draw(run, has, step, view(run, step, zoom), width, height);
     });
+    choice.title = choice.selectedOptions[0].text; // it is cut where the page is narrow
     slider.value = step;
     const time = run.timed ? `, ${time_text(run.origin, run.steps.at[step])}` : "";
     part("place").textContent = `Step ${step + 1} of ${last + 1}${time}`;

@@ -22,6 +22,9 @@ RED, GREEN, INK, GREY = "#c8262b", "#2b6a3c", "#333333", "#8a8f98"
 LONGEST_TEXT = 16
 """The number of characters of a value that a picture shows."""
 
+LONGEST_KEY = 200
+"""The number of characters of a key where a page has room to wrap it."""
+
 MOST_PANELS = 12
 
 DAY = timedelta(days=1)
@@ -32,12 +35,12 @@ _MISSING = (
 )
 
 
-def text_of(value: Any) -> str:
+def text_of(value: Any, longest: int = LONGEST_TEXT) -> str:
     """A value in few characters; the rest of a long one is cut off."""
     if value is None:
         return "–"
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def width_of(text: str, points: float, bold: bool = False) -> float:
@@ -175,13 +178,13 @@ def mark_name(name: str | None) -> str:
     return "watermark" if name is None else f"watermark of {text_of(name)}"
 
 
-def named(values: Sequence[Any], names: Sequence[str]) -> str:
+def named(values: Sequence[Any], names: Sequence[str], longest: int = LONGEST_TEXT) -> str:
     """The values of keys with their names, such as `user=ada`."""
-    return ", ".join(f"{name}={text_of(value)}" for name, value in zip(names, values, strict=True))
+    return ", ".join(f"{name}={text_of(value, longest)}" for name, value in zip(names, values, strict=True))
 
 
 __all__ = [
-    *("DAY", "GREEN", "GREY", "INK", "LONGEST_TEXT", "MOST_PANELS", "RED", "TIMING"),
+    *("DAY", "GREEN", "GREY", "INK", "LONGEST_KEY", "LONGEST_TEXT", "MOST_PANELS", "RED", "TIMING"),
     *("aware", "figure_of", "finish", "from_micros", "grid", "margins", "mark_name", "named"),
     *("new_figure", "panels", "pyplot_figure", "size_of_points", "slanted", "text_of", "time_axis", "width_of"),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -82,6 +83,14 @@ def test_the_page_of_notebooks_has_each_of_them() -> None:
     assert sorted(re.findall(r"\w+\.ipynb", page)) == sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_cells_of_notebooks_fit_into_a_page(path: Path) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    lines = [line.rstrip("\n") for cell in cells if cell["cell_type"] == "code" for line in cell["source"]]
+    assert [line for line in lines if len(line) > pages.WIDTH] == []
+    assert any(lines)
+
+
 def test_the_reference_has_every_public_name(tool: Tool) -> None:
     generate = tool("generate")
     listed = {name for names in generate.NAMES.values() for name in names}
@@ -110,6 +119,28 @@ def test_a_row_of_the_reference_has_arguments_and_options(tool: Tool) -> None:
     assert "**options" not in names_by_job.row("Flow.window")
     assert ", allowed_lateness, " in names_by_job.row("Flow.window")
     assert names_by_job.row("Flow.explain").startswith("| `Flow.explain()` | A text")
+
+
+def test_defaults_in_the_reference_are_values(tool: Tool) -> None:
+    for page in tool("generate").NAMES:
+        text = (DOCS / "reference" / f"{page}.md").read_text(encoding="utf-8")
+        signatures = re.findall(r"^\| `(\w[\w.]*\(.*?\))` \|", text, re.MULTILINE)
+        assert [one for one in signatures if re.search(r"lambda|<|\b[A-Z_]{4,}\b", one)] == []
+    assert "allowed_lateness='0 seconds'" in tool("names_by_job").row("panes.grouping.grouping.Grouping")
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("def f(x: str = DIFF, *, y: int = 1): ...", "def f(x: str = 'diff', *, y: int = 1): ..."),
+        ("class C:\n    é: int = field(default_factory=list)", "class C:\n    é: int = field(default=[])"),
+        ("class C:\n    a: Span = field(repr=False, default_factory=lambda: span('1 day'))",
+         "class C:\n    a: Span = field(repr=False, default='1 day')"),
+        ("def f(x=annotations): ...", "def f(x=annotations): ..."),
+    ],
+)  # fmt: skip
+def test_defaults_of_the_site_are_values(tool: Tool, written: str, shown: str) -> None:
+    assert tool("defaults").plain_defaults(written, "uncombine.testing.check") == f"{shown}\n"
 
 
 def test_errors_are_listed_by_task(tool: Tool) -> None:

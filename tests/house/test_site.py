@@ -85,6 +85,17 @@ def test_the_reference_has_no_prompts(site: Path) -> None:
         assert "&gt;&gt;&gt;" not in file.read_text(encoding="utf-8"), file.name
 
 
+def test_defaults_are_values(site: Path) -> None:
+    """No signature shows a function, or the name of a constant that its reader does not know."""
+    count = 0
+    for file in (site / "reference").glob("*.html"):
+        shown = re.findall(r'<div class="[^"]*doc-signature.*?</div>', file.read_text(encoding="utf-8"), re.DOTALL)
+        for signature in (html.unescape(re.sub(r"<[^>]+>", "", one)) for one in shown):
+            assert not re.search(r"lambda|<|\b[A-Z_]{4,}\b", signature), signature
+        count += len(shown)
+    assert count > 100
+
+
 def test_pages_are_shown_as_they_are_meant(site: Path) -> None:
     reference = (site / "reference" / "plot.html").read_text(encoding="utf-8")
     # Parameters that share a text have each its own type, and the text once.

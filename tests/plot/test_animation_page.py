@@ -122,6 +122,21 @@ def test_keys_have_panels_until_they_are_too_many() -> None:
     assert data_in(uc.plot.animation(run(script, ["user"]), script, by=[]).html)["keys"] == []
 
 
+def test_long_keys_are_whole() -> None:
+    """Pictures cut a key after few signs; a page wraps it, so that keys with one beginning stay apart."""
+    users = ["warehouse-north-" * 3 + end for end in ("shelf-number", "shelf-numbes")]
+    script: list[Any] = [uc.Elements([{"ts": AT, "user": user, "x": 1} for user in users]), END]
+    page = uc.plot.animation(run(script, ["user"], "global"), script).html
+    names = [f"user={user}" for user in users]
+    assert [len(user) for user in users] == [60, 60]
+    assert data_in(page)["keys"] == names
+    assert re.findall(r'<option value="\d">([^<]*)</option>', page) == names
+    assert all(name in data_in(page)["steps"]["words"][-1] for name in names)
+    assert re.search(r"figcaption {[^}]*overflow-wrap: anywhere", page)
+    huge: list[Any] = [uc.Elements([{"ts": AT, "user": "u" * 10_000, "x": 1}]), END]
+    assert data_in(uc.plot.animation(run(huge, ["user"], "global"), huge).html)["keys"] == [f"user={'u' * 199}…"]
+
+
 def test_each_step_has_a_sentence() -> None:
     script = [
         uc.Elements([{"ts": AT, "user": "a", "x": 5}], at=AT),
