@@ -3,6 +3,7 @@
     python tests/support/write_stored.py           # all of them
     python tests/support/write_stored.py columns   # only the lines of forms of combiners that have none yet
     python tests/support/write_stored.py deposits    # only the state with deposits
+    python tests/support/write_stored.py seed        # only the seed of this format
 
 Run the first only when a new version of a format begins, with the lowest version of Spark that is allowed, and keep
 what was written before: files of older versions stay there for as long as they are to be read. Run the second for a new
@@ -34,8 +35,11 @@ from stored import (
     write_batches,
 )
 from stored_deposits import DEPOSITS, stored_log
+from stored_seeds import BEFORE as BEFORE_SEED
+from stored_seeds import seed_file, stored_flow, stored_script
 
 import uncombine as uc
+from uncombine.panes.state.seed import FORMAT
 
 
 def pack(folder: Path, target: Path) -> None:
@@ -61,7 +65,17 @@ def write_deposits() -> None:
             archive.writestr(str(number), value)
 
 
+def write_seed() -> None:
+    """Write the seed of a run in its middle, in the format of today."""
+    with tempfile.TemporaryDirectory() as name:
+        seed = stored_flow().run(stored_script()[:BEFORE_SEED]).seed(f"{name}/seed")
+        pack(Path(seed.folder), seed_file(FORMAT))
+
+
 def main() -> None:
+    if sys.argv[1:] == ["seed"]:
+        write_seed()
+        return
     if sys.argv[1:] == ["deposits"]:
         write_deposits()
         return
@@ -89,6 +103,7 @@ def main() -> None:
         pack(work / "accumulators", ACCUMULATORS)
         write_columns(every.ONE_OF_EACH.values())
         write_deposits()
+        write_seed()
         spark.stop()
 
 
