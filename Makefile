@@ -10,10 +10,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-nexmark bench-scaling bench-world full soak coverage mutate busy matrix oracle docs docs-serve release clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-seeds bench-nexmark bench-scaling bench-world full soak coverage mutate busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-nexmark | bench-scaling | bench-world | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
+	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-seeds | bench-nexmark | bench-scaling | bench-world | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -62,6 +62,9 @@ bench-stream: .venv
 
 bench-tables: .venv
 	$(BIN)/python benchmarks/run.py tables
+
+bench-seeds: .venv
+	$(BIN)/python benchmarks/run.py seeds
 
 bench-nexmark: .venv
 	$(BIN)/python benchmarks/run.py nexmark_queries

@@ -24,6 +24,7 @@ SUITES = {
     "streams": False,
     "stream_steps": False,
     "tables": False,
+    "seeds": False,
     "nexmark_queries": False,
     "scaling": False,
     "world": False,
