@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import InvalidArgument
 from ...flows.fingerprint.differences import number_of, words_of
@@ -132,14 +133,10 @@ class Checkpoint:
         are `shown` and not retracted, the watermark or the processing time at which it is needed next, and its bytes.
         `part` names one of several parts, as `steps` has them: `"left rows"` of a join.
         """
-        one = self._step(step)
-        name = part_named(part, one.stores, f"step {step}")
-        columns = _Rows(name, one.step.made_by, columns_alone=True)
-        sample = one.shards.mapped(columns, "schema binary", one.manifests).take(1)
-        if not sample:
-            raise InvalidArgument(f"step {step} of the checkpoint {self.path!r} keeps no {PARTS.get(name, name)} now")
-        schema = spark_schema(pa.ipc.read_schema(pa.py_buffer(bytes(sample[0]["schema"]))))
-        return one.shards.mapped(_Rows(name, one.step.made_by), schema, one.manifests)
+        df = self._rows(step, part)
+        if df is None:
+            raise InvalidArgument(f"step {step} of the checkpoint {self.path!r} keeps no {part or 'rows'} now")
+        return df
 
     def rows(self, step: int = 1, part: str | None = None) -> pa.Table:
         """The rows of the state of a step, as an Arrow table; see `df`."""
@@ -149,6 +146,25 @@ class Checkpoint:
         """The `n` rows of the state of a step that have the most bytes."""
         df = self.df(step, part)
         return df.orderBy(df["bytes"].desc()).limit(n).toArrow()
+
+    def changes(self, first: int, last: int, step: int = 1, part: str | None = None) -> DataFrame:
+        """The rows of the state of a step that changed from after one batch to after another, as a DataFrame.
+
+        They are those of `df`, with a column `diff`: -1 for a row as it was, and 1 for one as it became.
+        """
+        earlier, later = self.at(first), self.at(last)
+        there = any(one.number == step for one in earlier.steps)
+        before, now = earlier._rows(step, part) if there else None, later._rows(step, part)
+        if before is None and now is None:
+            raise InvalidArgument(
+                f"step {step} of the checkpoint {self.path!r} keeps no {part or 'rows'} after batch {first} or {last}"
+            )
+        sides = [
+            (one if other is None else one.exceptAll(other)).withColumn("diff", F.lit(weight))
+            for one, other, weight in ((before, now, -1), (now, before, 1))
+            if one is not None
+        ]
+        return sides[0] if len(sides) == 1 else sides[0].unionByName(sides[1])
 
     def seed(self, to: str) -> Seed:
         """Write the state as a seed into a new folder, from which another query or a run begins.
@@ -173,6 +189,17 @@ class Checkpoint:
             return some
         # A query of several flows has a first step for each, so they are counted through.
         return [replace(one, counted=place) for place, one in enumerate(some, 1)]
+
+    def _rows(self, step: int, part: str | None) -> DataFrame | None:
+        """The rows of the state of a step; None if it has none."""
+        one = self._step(step)
+        name = part_named(part, one.stores, f"step {step}")
+        columns = _Rows(name, one.step.made_by, columns_alone=True)
+        sample = one.shards.mapped(columns, "schema binary", one.manifests).take(1)
+        if not sample:
+            return None
+        schema = spark_schema(pa.ipc.read_schema(pa.py_buffer(bytes(sample[0]["schema"]))))
+        return one.shards.mapped(_Rows(name, one.step.made_by), schema, one.manifests)
 
     def _step(self, number: int) -> _StoredShards:
         found = {one.step.number: one for one in self._stored}

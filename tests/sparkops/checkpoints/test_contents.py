@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -80,6 +81,17 @@ def test_the_windows_of_a_grouping(spark: SparkSession, tmp_path: Path) -> None:
     assert sorted(map(str, after.rows(1)["user"].to_pylist())) == ["None", "a"]
     assert after.batch > 0
     assert after.at(0).rows(1).num_rows == windows.num_rows
+    assert after.changes(0, 0).count() == 0
+    versions = [Counter(map(repr, after.at(batch).rows(1).to_pylist())) for batch in (0, after.batch)]
+    found_changes = Counter[tuple[str, int]]()
+    for row in after.changes(0, after.batch).toArrow().to_pylist():
+        weight = row.pop("diff")
+        found_changes[repr(row), weight] += 1
+    assert {row: count for (row, weight), count in found_changes.items() if weight < 0} == versions[0] - versions[1]
+    assert {row: count for (row, weight), count in found_changes.items() if weight > 0} == versions[1] - versions[0]
+    assert versions[0] - versions[1]
+    with pytest.raises(InvalidArgument, match="is none of them"):
+        after.changes(0, 99)
     with pytest.raises(InvalidArgument, match="has state of the steps"):
         found.rows(3)
     with pytest.raises(InvalidArgument, match="keeps no 'left rows'"):
