@@ -220,7 +220,7 @@ class FarBatches:
     The program that started the query reads the table from its own process, so nothing stays open between batches.
     """
 
-    def __init__(self, layout: Layout, place: Target, checkpoint: str, maker: SeedMaker | None) -> None:
+    def __init__(self, layout: Layout, place: Target, checkpoint: str, maker: SeedMaker | None = None) -> None:
         self.layout, self.place, self.checkpoint, self.maker = layout, place, checkpoint, maker
         self.keeper: Keeper | None = None
 

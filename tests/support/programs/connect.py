@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -19,14 +20,23 @@ from uncombine.sparkops.session import PROVIDER, ROCKSDB
 
 def keep(spark: SparkSession, folder: Path, url: str) -> None:
     """Keep the totals of the files in a table, and print how many rows it has after each run."""
-    for _ in range(2):
-        source = uc.flow(str(folder / "in"), spark=spark, streaming=True, watermark="1 minute")
+
+    def run(name: str, shards: int, start: str | None = None) -> None:
+        files, tuning = uc.Files(str(folder / "in"), order="name"), uc.Tuning(shards=shards)
+        source = uc.flow(files, spark=spark, streaming=True, watermark="1 minute", tuning=tuning)
         totals = source.window(uc.Global(), uc.Always()).combine(by="k", n=uc.Count())
-        live = totals.to_table(url, checkpoint=str(folder / "checkpoint"), trigger={"availableNow": True})
+        now, checkpoint = {"availableNow": True}, str(folder / name)
+        live = totals.to_table(url, checkpoint=checkpoint, trigger=now, start=start)
         live.awaitTermination()
         print(sum(live.arrow()["n"].to_pylist()), live.df(spark).count(), flush=True)
-        for more in folder.glob("*.parquet"):
-            more.rename(folder / "in" / more.name)
+
+    run("checkpoint", 2)
+    for more in folder.glob("*.parquet"):
+        more.rename(folder / "in" / more.name)
+    run("checkpoint", 2)
+    uc.checkpoint(folder / "checkpoint", spark=spark).seed(to=str(folder / "seed"))
+    shutil.copy(folder / "in" / "1.parquet", folder / "in" / "3.parquet")
+    run("other", 3, str(folder / "seed"))
 
 
 def run(spark: SparkSession, folder: Path) -> None:
