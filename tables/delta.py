@@ -29,6 +29,9 @@ REFUSED = " ,;{}()\n\t="
 ROWS_IN_MEMORY = 1 << 20
 """The changes of a batch that are held in memory, so that files without their keys are not read."""
 
+_TAKEN_OVER = "uncombine.taken_over"
+"""The property with the writer that took the table over and with its former one: a description is too short."""
+
 _UNFIT = "uncombine: a change does not fit"
 """The text that a merge fails to read as a number when a change does not fit the rows of the table."""
 
@@ -164,6 +167,7 @@ class DeltaWriter(Writer):
             about = json.loads(table.metadata().description or "{}")["uncombine"]
         except (ValueError, KeyError, TypeError):
             raise self.foreign() from None
+        about |= json.loads(table.metadata().configuration.get(_TAKEN_OVER, "{}"))
         done = table.transaction_version(_application(about["owner"]))
         former = about.get("maker")
         if former and table.transaction_version(_application(former["owner"])) != former["batch"]:
@@ -176,14 +180,14 @@ class DeltaWriter(Writer):
 
     def _take_over(self, table: Any, maker: SeedMaker) -> None:
         """Make the table that of this writer, by one commit. It tells if another commit came in between."""
+        taken = json.dumps({"owner": self.owner, "maker": asdict(maker)})
         try:
-            table.alter.set_table_description(self._about(maker))
+            table.alter.set_table_properties({_TAKEN_OVER: taken}, raise_if_not_exists=False)
         except self.deltalake.exceptions.CommitFailedError as error:
             raise TableUnreachable(f"{self.name} was changed by another process at the same time: {error}") from None
 
-    def _about(self, maker: SeedMaker | None = None) -> str:
-        about = {"owner": self.owner, "layout": json.loads(self.layout.text())}
-        return json.dumps({"uncombine": about if maker is None else {**about, "maker": asdict(maker)}})
+    def _about(self) -> str:
+        return json.dumps({"uncombine": {"owner": self.owner, "layout": json.loads(self.layout.text())}})
 
     def _commit(self, batch: int) -> Any:
         done = self.deltalake.Transaction(self.application, batch)

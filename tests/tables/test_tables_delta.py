@@ -11,6 +11,7 @@ from live_tables import (
     NESTED,
     VALUES,
     batch_of,
+    changes,
     finds,
     follows,
     holds,
@@ -80,6 +81,18 @@ def test_two_writers_of_one_checkpoint(tmp_path: Path) -> None:
         one.apply(1, Changes(given.layout, given.rows, late))  # type: ignore[arg-type]
     assert not one.apply(1, given)
     assert one.read()["n"].to_pylist() == [3]
+
+
+def test_a_wide_table_is_taken_over(tmp_path: Path) -> None:
+    """The library sets no description of more than 4,000 characters."""
+    wide = Layout(
+        pa.schema({f"column {n} of many".replace(" ", "_"): pa.int64() for n in range(300)}), ("column_0_of_many",)
+    )
+    writer_of(f"delta:{tmp_path}/t", wide).start()
+    first = writer_of(f"delta:{tmp_path}/t", wide)
+    assert first.apply(0, changes(pa.table([[1]] * 300, wide.rows), wide))
+    assert writer_of(f"delta:{tmp_path}/t", wide, owner="you").start(SeedMaker(owner="me", batch=0)) == -1
+    assert first.read().num_rows == 1
 
 
 def test_a_table_that_its_former_query_still_writes_is_refused(tmp_path: Path) -> None:
