@@ -116,8 +116,8 @@ class Writer(ABC):
             )
         if facts.batch != maker.batch:
             raise TableMismatch(
-                f"{self.name} has the batches up to {facts.batch}, and the seed those up to {maker.batch}: stop the "
-                "query of the table, and make a seed of its checkpoint then"
+                f"{self.name} has the batches up to {facts.batch}, and the seed those up to {maker.batch}: let the "
+                "query of the table end its last batch, stop it, and make a seed of its checkpoint then"
             )
         self.check_layout(facts)
         return True

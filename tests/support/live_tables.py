@@ -280,7 +280,7 @@ def taken_over(url: str) -> None:
     first = writer_of(url)
     first.start()
     assert first.apply(0, batch_of(row("a", 1), row("b", 2)))
-    refused("has the batches up to 0, and the seed those up to 1: stop", writer_of(url, owner="you"), maker)
+    refused("has the batches up to 0, and the seed those up to 1: let the", writer_of(url, owner="you"), maker)
     assert first.apply(1, batch_of(row("a", 1, -1), row("a", 5)))
     refused("is not the table of the query", writer_of(url, owner="you"), SeedMaker(owner="others", batch=1))
     refused("the keys were", writer_of(url, Layout(ROWS, ("k",), "diff"), owner="you"), maker)

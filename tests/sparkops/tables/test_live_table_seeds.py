@@ -116,7 +116,7 @@ def test_a_seed_and_a_table_that_are_not_as_far(stream: Stream) -> None:
     early = stream.seed("old", "early")
     stream.put(drawn(r, 20))
     stream.run("old")
-    with pytest.raises(TableMismatch, match="has the batches up to 1, and the seed those up to 0: stop the query"):
+    with pytest.raises(TableMismatch, match="has the batches up to 1, and the seed those up to 0: let the query"):
         stream.run("new", start=early)
     stream.put(drawn(r, 20))
     stream.run("old")
