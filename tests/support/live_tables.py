@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from uncombine.errors import TableMismatch
+from uncombine.errors import TableMismatch, TableUnreachable
 from uncombine.panes.state.seed import SeedMaker
 from uncombine.tables import Changes, Keeper, Layout, Target, changes_of, target_of, write_once
 
@@ -311,3 +311,33 @@ def taken_over(url: str) -> None:
     again = writer_of(url, owner="third")
     assert again.start() == 0
     again.close()
+
+
+def still_written(url: str) -> None:
+    """Check that no batch is lost or doubled if a table is taken over while its former query writes a batch.
+
+    The former query begins its batch, the table is taken over, and the batch is committed.
+    """
+    one, other = writer_of(url), writer_of(url, owner="you")
+    maker = SeedMaker(owner="me", batch=0)
+    one.start()
+    assert one.apply(0, batch_of(row("a", 1)))
+    given = batch_of(row("a", 1, -1), row("a", 2))
+    calls = iter(range(9))
+
+    def late() -> object:
+        if next(calls) == 1:
+            assert other.start(maker) == -1
+        return given.batches()
+
+    refused = False
+    try:
+        one.apply(1, Changes(given.layout, given.rows, late))  # type: ignore[arg-type]
+    except TableUnreachable:
+        refused = True
+    if refused:
+        assert other.apply(0, given)
+        assert other.read()["n"].to_pylist() == [2]
+    else:
+        with pytest.raises(TableMismatch, match="was still written by its former query"):
+            other.apply(0, given)

@@ -18,6 +18,7 @@ from live_tables import (
     lacks_column,
     refuses,
     row,
+    still_written,
     taken_over,
     writer_of,
 )
@@ -96,30 +97,7 @@ def test_a_wide_table_is_taken_over(tmp_path: Path) -> None:
 
 
 def test_a_table_that_its_former_query_still_writes_is_refused(tmp_path: Path) -> None:
-    """The former query begins its batch, the table is taken over, and the batch is committed."""
-    one, other = writer_of(f"delta:{tmp_path}/t"), writer_of(f"delta:{tmp_path}/t", owner="you")
-    maker = SeedMaker(owner="me", batch=0)
-    one.start()
-    assert one.apply(0, batch_of(row("a", 1)))
-    given = batch_of(row("a", 1, -1), row("a", 2))
-    calls = iter(range(9))
-
-    def late() -> object:
-        if next(calls) == 1:
-            assert other.start(maker) == -1
-        return given.batches()
-
-    refused, words = False, "another process at the same time|was still written by its former query"
-    try:
-        one.apply(1, Changes(given.layout, given.rows, late))  # type: ignore[arg-type]
-    except TableUnreachable:
-        refused = True
-    if refused:
-        assert other.apply(0, given)
-        assert other.read()["n"].to_pylist() == [2]
-    else:
-        with pytest.raises(TableMismatch, match=words):
-            other.apply(0, given)
+    still_written(f"delta:{tmp_path}/t")
 
 
 def test_tables_of_others(tmp_path: Path) -> None:
