@@ -32,7 +32,7 @@ class Measured:
     @property
     def times_as_fast(self) -> float:
         ours, other = self.seconds
-        return other / ours
+        return other / (ours or other * float(self.cells[2]))  # a time that is printed as 0.00 is in the ratio still
 
     @property
     def against(self) -> str:
