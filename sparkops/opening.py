@@ -30,7 +30,7 @@ from .planners.data_source import LIMITS
 from .planners.file_planner import FilePlanner
 from .scans.watermark import unused_watermark
 from .spark_private import cores
-from .sql_types import spark_schema
+from .sql_types import dataframe_of, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -138,7 +138,7 @@ def _of_rows(rows: Any, spark: SparkSession, settings: Settings, tuning: Tuning)
             "spark= runs files, and rows that are there, on Spark, but a script and a schema have rows in this process "
             "alone: leave spark= out"
         )
-    df = spark.createDataFrame(local.rows, spark_schema(local.schema))
+    df = dataframe_of(spark, local.rows, spark_schema(local.schema))
     return _of_dataframe(df, settings, False, tuning)
 
 

@@ -45,7 +45,7 @@ from .routes.native_rows import native_rows, rows_by_spark
 from .routes.replay import AtOnce
 from .scans.by_spark import by_spark
 from .scans.faster import faster
-from .sql_types import arrow_type, spark_schema, spark_type
+from .sql_types import arrow_type, dataframe_of, spark_schema, spark_type
 from .stream_writer import checked_writer
 from .tables.live_table import live_table
 from .time_modes import as_stored, choice_of
@@ -345,5 +345,5 @@ def _on_spark(spark: SparkSession, flow: Flow, script: Sequence[Entry], sources:
         own = [entry for entry in script if isinstance(entry, Elements) and entry.input in (None, name)]
         tables = [table for table in source_tables(flow.source, flow.settings, own) if table is not None]
         rows = pa.concat_tables([schema.empty_table(), *tables])
-        sources[id(flow.source)] = SparkSource(DataFrameInput(spark.createDataFrame(rows, spark_schema(schema))))
+        sources[id(flow.source)] = SparkSource(DataFrameInput(dataframe_of(spark, rows, spark_schema(schema))))
     return replace(flow, source=sources[id(flow.source)], settings=settings)

@@ -1,4 +1,4 @@
-"""Types of Spark from types of Arrow and back, and Arrow columns cast to an exact type."""
+"""Types of Spark from types of Arrow and back, and the rows of Arrow tables as those of Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import InvalidArgument, TypeMismatch, UnknownColumn
 from .spark_private import arrow_of, spark_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 AnySchema: TypeAlias = "DataFrame | StructType | pa.Schema | str"
 """The types of columns: a DataFrame, its schema, an Arrow schema, or text such as "score bigint"."""
@@ -161,6 +161,12 @@ def ddl(schema: StructType) -> str:
 def spark_struct(fields: Iterable[pa.Field], what: str) -> StructType:
     """A struct of Arrow fields as Spark's type."""
     return StructType([StructField(f.name, spark_type(f.type, f"{f.name!r} of {what}")) for f in fields])
+
+
+def dataframe_of(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """All rows of a table as a DataFrame. Spark itself reads them up to the first chunk without rows."""
+    full = [batch for batch in table.to_batches() if batch.num_rows]
+    return spark.createDataFrame(pa.Table.from_batches(full, table.schema), schema)
 
 
 def scalar(result: pa.Scalar) -> Any:

@@ -30,7 +30,7 @@ from ..query_log import last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
 from ..spark_private import lacks_file_system
-from ..sql_types import spark_schema
+from ..sql_types import dataframe_of, spark_schema
 from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
 from ..tuning.thin_function import thin_function
@@ -82,7 +82,7 @@ class LiveTable:
         """The rows of the table now, as a DataFrame. It does not change with the table."""
         files = self._writer.files()
         if files is None or any(lacks_file_system(spark, file) for file in files[:1]):
-            return spark.createDataFrame(self._read())
+            return dataframe_of(spark, self._read())
         return spark.read.schema(spark_schema(self._writer.layout.schema)).parquet(*map(escaped_name, files))
 
     def watch(self, rows: int = 20, every: float = 1.0, out: TextIO | None = None) -> None:

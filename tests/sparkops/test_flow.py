@@ -37,6 +37,15 @@ def test_final_panes_by_the_tasks(window: uc.Window, changelog: bool) -> None:
         assert found(panes, by) == oracle(table, window, by, policy, flow=True)
 
 
+@pytest.mark.daily
+def test_a_table_with_chunks_that_have_no_rows(spark: SparkSession) -> None:
+    """Spark's own createDataFrame ends at such a chunk, without a word."""
+    parts = [[], [0, 1], [], [2], [], [3, 4], []]
+    times = pa.chunked_array([pa.array(part, pa.timestamp("us", "UTC")) for part in parts])
+    counts = uc.flow(pa.table({"ts": times}), spark=spark).window("global").combine(n=uc.Count())
+    assert [row["n"] for row in counts.df.collect()] == [5]
+
+
 def test_sessions_whose_rows_bring_the_gap_are_those_of_spark(spark: SparkSession) -> None:
     """As an interval column of Spark: rows without a gap, or with none above zero, are in no session in both.
 
