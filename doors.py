@@ -6,14 +6,16 @@ Guarded by tests/test_doors.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from io import IOBase
 from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
 from .changelogs.flows import UnreadSource, flow_over
 from .combiners.expressions.expr import Expr
-from .errors import InvalidArgument, TypeMismatch, nearest
-from .files.files import OF_FILES
+from .errors import InvalidArgument, TypeMismatch, nearest, require_column
+from .files.files import OF_FILES, Files
+from .flows.engine import Source
 from .flows.event_time import event_time_of
 from .flows.flow import Flow
 from .flows.settings import Settings
@@ -134,7 +136,31 @@ def flow(
         max_future=max_future,
         event_time=event_time,
     )
-    return flow_over(_opened(rows, spark, settings, streaming, tuned), settings, changelog)
+    over = flow_over(_opened(rows, spark, settings, streaming, tuned), settings, changelog)
+    return replace(over, door=Door(getattr(rows, "sparkSession", spark), tuned))
+
+
+@dataclass(frozen=True)
+class Door:
+    """Opens other rows in the place of those of a source, for a flow over the same columns."""
+
+    spark: SparkSession | None
+    tuning: Tuning
+
+    def __call__(self, rows: Any, source: Source[Flow], settings: Settings) -> Source[Flow]:
+        if self.spark is None and hasattr(rows, "isStreaming"):
+            raise InvalidArgument(
+                "a flow that runs in this process takes no DataFrame of Spark: give rows of this process, or give "
+                "uc.flow() spark="
+            )
+        if isinstance(rows, Files):
+            rows = rows.bounded()
+        spark = None if hasattr(rows, "isStreaming") else self.spark
+        unread = _opened(rows, spark, settings, False, self.tuning)
+        expected = source.reading.message_schema if source.reading is not None else None
+        for name in expected.names if expected is not None else ():
+            require_column(name, unread.schema.names, "the messages of the history")
+        return unread.make(source.reading, settings.event_time)
 
 
 _OPTIONS = (

@@ -8,6 +8,7 @@ Guarded by tests/files/test_files_value.py, tests/local/test_local_files.py and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
@@ -171,6 +172,14 @@ class Files:
     def replayed(self, described: FileFormat) -> FileFormat:
         """The description for a replay, which treats bad rows as a stream does."""
         return described if self.on_bad_row is not None else replace(described, on_bad_row="leave_out")
+
+    def bounded(self) -> Files:
+        """The files without the options of a stream, to be read once."""
+        if self.start:
+            raise InvalidArgument("a history is all files of the past, and start= leaves some out: leave start= out")
+        files = copy(self)
+        files.order = files.max_files_per_batch = None
+        return files
 
     def check_bounded(self) -> None:
         """Raise if an option is one of streams."""

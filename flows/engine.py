@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -37,6 +38,9 @@ class Source(ABC, Generic[FlowT]):
     """The rows, as the first stage after them gets them, if the source is made of flows."""
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows, if the engine reads messages."""
+
+    has_rows: bool
+    """True for a source that has rows of its own."""
 
     @property
     @abstractmethod
@@ -85,6 +89,10 @@ class Engine(ABC, Generic[FlowT]):
     @abstractmethod
     def write_stream(self, flow: FlowT, checkpoint: str, same: Sequence[str], start: Seed | str | None = None) -> Any:
         """A writer of the stream of panes, whose checkpoint is that of this flow, and may begin with a seed."""
+
+    @abstractmethod
+    def seed(self, flow: FlowT, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
+        """Write the state of a flow after the rows of its past as a seed."""
 
     @abstractmethod
     def to_table(self, flow: FlowT, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:

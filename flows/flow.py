@@ -131,6 +131,8 @@ class Flow(Answers, Outputs, Adviser):
     stages: tuple[Stage, ...] = ()
     transforms: tuple[Transform, ...] = ()
     """The transforms after the last stage."""
+    door: Callable[[Any, Source[Flow], Settings], Source[Flow]] | None = None
+    """Opens other rows in the place of those of the source; None for a flow that no door has opened."""
 
     @cached_property
     def schema(self) -> pa.Schema:

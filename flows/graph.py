@@ -21,6 +21,7 @@ from ..panes.join.join import SIDES
 from ..panes.stage import Stage
 from ..panes.state.operator import StatefulOperator
 from ..panes.transforms import Transform, applied
+from ..panes.watermarks.stored_watermarks import OF_A_STEP
 from ..panes.watermarks.watermark_strategies import IngressTime
 from ..panes.watermarks.watermarks import Watermarks
 from .engine import Source
@@ -109,6 +110,12 @@ class Step:
             else f"{side}{feed.origin.settings.name or 'source'}({', '.join(feed.origin.schema.names)})"
             for side, feed in zip(sides, self.feeds, strict=True)
         ]
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The watermark strategy of each input, as text. Under another one the sources have other names."""
+        leaves = (feed.leaf for feed in self.feeds)
+        return tuple(OF_A_STEP if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
 
     @property
     def guards(self) -> bool:

@@ -6,6 +6,7 @@ Guarded by tests/sparkops/test_stream_writer.py and tests/sparkops/tables/test_l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +151,36 @@ class Outputs:
         >>> query.awaitTermination()
         """
         return self.source.engine.write_stream(self, fspath(checkpoint), same, start)
+
+    def seed(self, history: Any = None, *, to: str | PathLike[str], until: datetime | str | int | None = None) -> Seed:
+        """Compute the state that the flow has after the rows of its past, as a seed from which a stream begins.
+
+        The rows come as one bundle, at the speed of a batch, and the input does not end: windows that the watermark has
+        not passed stay open. The seed also has the panes that the past shows. The reader of the seed shows them first:
+        a live table in a transaction of its own, any other sink with the first batch.
+
+        Parameters
+        ----------
+        history
+            The rows of the past, as `uc.flow` takes them: files, a table, a DataFrame of Spark. Of a flow with several
+            sources a mapping from their names. The rows of the flow itself if not given, which must be bounded. They
+            have the columns of the flow's source, or its messages. On Spark, files of the folder that a stream of
+            `uc.Files` with `order=` reads are not read again by it.
+        to
+            A new folder for the seed.
+        until
+            The event time at which the past ends: later rows of the history are left out. The stream then leaves the
+            earlier ones out, with `where()`.
+
+        >>> import tempfile, uncombine as uc
+        >>> past = [{"ts": 0, "x": 5}, {"ts": 3_600_000_000, "x": 7}]
+        >>> hours = uc.flow(past, watermark="1 minute").window("1 hour").combine(n=uc.Sum("x"))
+        >>> seed = hours.seed(to=f"{tempfile.mkdtemp()}/seed")
+        >>> then = [uc.Elements([{"ts": 3_600_000_001, "x": 9}]), uc.Watermark(None)]
+        >>> hours.run(then, start=seed)["n"].to_pylist()
+        [5, 16]
+        """
+        return self.source.engine.seed(self, history, until, fspath(to))
 
 
 __all__ = ["Outputs"]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..errors import StateMismatch
-from ..panes.state.seed import Seed, SeedStep, ShardSeed
+from ..panes.state.seed import Seed, SeedFile, SeedStep
+from ..panes.state.shard_seed import ShardSeed
 from .fingerprint.differences import flow_changes, number_of, told_changes
 from .fingerprint.flow import Fingerprint
 
@@ -30,6 +31,11 @@ def seed_steps(seed: Seed, now: Sequence[Fingerprint], same: Collection[str] = (
     return [None if part is None else ShardSeed(seed.folder, part) for part in parts]
 
 
+def corrections_of(seed: Seed, number: int) -> Sequence[SeedFile]:
+    """The corrections of the step in this place, from 1 on."""
+    return next((step.corrections for step in seed.steps if number_of(step.made_by) == number), ())
+
+
 def _laid_out(step: SeedStep, now: Fingerprint) -> Fingerprint:
     """The fingerprint of a step as if its rows had been divided as they are now."""
     free = {name: value for name, value in step.made_by.items() if name not in FREE}
@@ -43,4 +49,4 @@ def _other(seed: Seed, told: Sequence[str]) -> StateMismatch:
     )
 
 
-__all__ = ["seed_steps"]
+__all__ = ["corrections_of", "seed_steps"]

@@ -42,6 +42,8 @@ class Settings:
     """The longest time by which a row may be after the processing time; None means no limit."""
     event_time: EventTime | None = field(default=None, kw_only=True)
     """The computation of the column `time`; None if the source has it."""
+    until: int | None = field(default=None, kw_only=True)
+    """The event time from which on rows are of another run, in microseconds; None means none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_future", None if self.max_future is None else span(self.max_future))

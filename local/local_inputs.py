@@ -5,7 +5,7 @@ Guarded by tests/local/test_local.py and tests/flows/test_union.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,8 @@ class LocalInput:
         settings, transforms = self.leaf.settings, self.feed.transforms
         if not isinstance(entry, Elements):
             return TimedRows(rows=self.feed.output_schema.empty_table(), at=now, reports=MARKS.empty_table())
-        if settings.strategy is None and settings.processing_time is None and not self.step.guards:
+        plain = settings.strategy is None and settings.processing_time is None and settings.until is None
+        if plain and not self.step.guards:
             return TimedRows(rows=applied(transforms, rows), at=now, reports=MARKS.empty_table())
         times = self._times(rows, now)
         if isinstance(settings.strategy, IngressTime) and (times == MIN_TIME).any():
@@ -87,6 +88,7 @@ class LocalInput:
             strategy=settings.strategy,
             transforms=transforms,
             guards=self.step.guards,
+            until=settings.until,
         )(rows, times)
 
     def _times(self, rows: pa.Table, now: int) -> np.ndarray:
@@ -167,6 +169,21 @@ def source_tables(source: Source[Flow], settings: Settings, entries: Sequence[En
     return tables_of(read_entries, times, source.schema)
 
 
+def turns(
+    parts: Mapping[Feed, Mapping[int, Part]], now: int, most: int
+) -> Iterator[tuple[int, Mapping[Feed, Mapping[int, Part]]]]:
+    """The bundles of an entry in turns, each with the processing time at its end; `now` is that of the entry."""
+    times = sorted({at for some in parts.values() for at in some})
+    size = max(1, -(-len(times) // most))
+    if len(times) <= size:
+        yield now, parts
+        return
+    for first in range(0, len(times), size):
+        here = times[first : first + size]
+        chosen = {feed: {at: some[at] for at in here if at in some} for feed, some in parts.items()}
+        yield now if first + size >= len(times) else here[-1], chosen
+
+
 def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]]:
     """Each processing time, and the places of its rows."""
     if count == 0:
@@ -179,4 +196,4 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
         yield time, order[first:stop]
 
 
-__all__ = ["InputNames", "LocalInput", "Part", "source_tables", "times_read"]
+__all__ = ["InputNames", "LocalInput", "Part", "source_tables", "times_read", "turns"]

@@ -23,17 +23,18 @@ from ..flows.flow import Flow, weight_of
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.left_out import left_out_schema
 from ..flows.result import Result, SourceWatermarks
+from ..flows.seeds import corrections_of
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Instant, Shard, by_bundle
-from ..panes.state.seed import Seed
+from ..panes.state.seed import Seed, SeedMaker, corrections
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
 from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import PACKAGE, FinalStep, bad_rows, in_slices, why_not_final
-from .local_inputs import InputNames, LocalInput, Part, source_tables
+from .local_inputs import InputNames, LocalInput, Part, source_tables, turns
 from .run_seeds import begun, seed_of
 from .run_tables import TableWriter
 from .script import Clock, Elements, Entry, Watermark, instant
@@ -82,6 +83,8 @@ class LocalRun:
                 "the result of flow.run() has the entry of the script in 'step', and the flow gives a column of that "
                 "name too: name it otherwise, or leave it out with select()"
             )
+        if start is not None:
+            self._show_corrections(start)
         self._save(0)
 
     def _start(self, step: Step, idle_after: int | None) -> Shard:
@@ -107,10 +110,11 @@ class LocalRun:
     def of_tables(self) -> Result:
         """The result of the rows of all sources, as one entry, and then the end."""
         with self._interruptible():
-            self._play_tables()
+            self.play_tables()
         return self._result(_of_tables, self._waiting())
 
-    def _play_tables(self) -> None:
+    def play_tables(self) -> None:
+        """Take the rows of all sources as one entry, and then the end if they have one."""
         sources = [leaf.source for leaf in self.leaves]
         own_rows = [source for source in sources if isinstance(source, SourceRows)]
         if own_rows and own_rows[0].many and why_not_final(self.graph) is None:
@@ -186,7 +190,7 @@ class LocalRun:
         self.now = max(self.now, _time_of(entry))
         parts = self._parts(place, entry, rows)
         # The rows of several ends stand one end after the other, for each entry.
-        for until, some in _turns(parts, self.now, TURNS if len(self.graph.ends) == 1 else 1):
+        for until, some in turns(parts, self.now, TURNS if len(self.graph.ends) == 1 else 1):
             self._turn(place, some, until)
             self._save(place)
         self.watermarks.append(self._reached())
@@ -212,7 +216,7 @@ class LocalRun:
         for feed in self.graph.ends:
             if isinstance(feed.origin, Step):
                 for one in instants[feed.origin]:
-                    self._show(place, applied(feed.transforms, one.panes))
+                    self._show_panes(place, feed, one.panes)
 
     def _reached(self) -> SourceWatermarks:
         """The watermarks of the sources before the rows of an entry, and after it."""
@@ -275,6 +279,17 @@ class LocalRun:
                 places = np.concatenate(here)[late]
                 self.dropped += [(place, step.number, int(row)) for row in places]
 
+    def _show_corrections(self, start: Seed) -> None:
+        """Give the panes that the state of a seed takes for shown, and that nobody has shown yet."""
+        for feed in self.graph.ends:
+            if isinstance(feed.origin, Step):
+                files = corrections_of(start, feed.origin.number)
+                for panes in corrections(start.folder, files, feed.schema):
+                    self._show_panes(0, feed, panes)
+
+    def _show_panes(self, place: int, feed: Feed, panes: pa.Table) -> None:
+        self._show(place, applied(feed.transforms, panes))
+
     def _show(self, place: int, rows: pa.Table) -> None:
         if rows.num_rows:
             self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
@@ -323,7 +338,7 @@ class LocalRun:
             watermarks=self.watermarks,
             weight=weight_of(self.flow) or DIFF,
             note=note,
-            save=partial(seed_of, self.flow, self.graph, dict(self.shards), run),
+            save=partial(seed_of, self.flow, self.graph, dict(self.shards), SeedMaker(owner=run, batch=0)),
         )
 
 
@@ -333,21 +348,6 @@ def _level_of_user() -> int:
     while frame is not None and frame.f_globals.get("__name__", "").startswith(f"{PACKAGE}."):
         level, frame = level + 1, frame.f_back
     return level
-
-
-def _turns(
-    parts: Mapping[Feed, Mapping[int, Part]], now: int, most: int
-) -> Iterator[tuple[int, Mapping[Feed, Mapping[int, Part]]]]:
-    """The bundles of an entry in turns, each with the processing time at its end; `now` is that of the entry."""
-    times = sorted({at for some in parts.values() for at in some})
-    size = max(1, -(-len(times) // most))
-    if len(times) <= size:
-        yield now, parts
-        return
-    for first in range(0, len(times), size):
-        here = times[first : first + size]
-        chosen = {feed: {at: some[at] for at in here if at in some} for feed, some in parts.items()}
-        yield now if first + size >= len(times) else here[-1], chosen
 
 
 def _again(flow: Flow, run: LocalRun, entries: Sequence[Entry]) -> Result:

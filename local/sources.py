@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -95,6 +96,11 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
         raise InvalidArgument(
             f"this flow runs without Spark, so it has no stream to write: write {self.call}, whose result has the panes"
         )
+
+    def seed(self, flow: Flow, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
+        from .history_seeds import seed_of_history  # which opens sources
+
+        return seed_of_history(flow, history, until, folder)
 
     def draw(self, flow: Flow) -> str:
         return drawing(flow, f"runs in this process: {self.call}")

@@ -24,7 +24,7 @@ A row with two nulls is of no source and only carries the processing time."""
 
 _ABOUT = b"uncombine.parcel"
 
-_KINDS = frozenset({"cells", "rows", "marks", "hold", "clock", "panes", "left_out", "nothing"})
+_KINDS = frozenset({"cells", "rows", "marks", "hold", "clock", "panes", "left_out", "nothing", "piece"})
 _NUMBERS = ("at", "bad", "unassigned", "lo", "input")
 
 _CHECK = 4

@@ -88,8 +88,7 @@ def packed_changes(flow: Flow, layout: Layout, route_of: Callable[[Flow], Route]
         return wire_map(panes, NetPanes(end.transforms, NetRows(layout, INLINE // len(route.ids))), PACKED_DDL)
     rows = route_of(flow).df() if flow.source.streaming else flow.df
     if not keyed:
-        names = dict.fromkeys(_column_of(name, layout) for name in layout.keys)
-        rows = rows.repartition(*map(column, names))
+        rows = rows.repartition(*map(column, key_columns(layout)))
     input = DataFrameInput(rows)
     parts = int(input.spark.conf.get("spark.sql.shuffle.partitions") or 200)
     return input.mapped(NetRows(layout, INLINE // parts), layout.rows.names, None, PACKED_DDL, str)
@@ -108,6 +107,11 @@ def keeps_keys(flow: Flow, layout: Layout) -> bool:
             return False
     keys = {_column_of(name, layout) for name in layout.keys}
     return {*last.grouping.by, "window"} == parts and parts <= keys
+
+
+def key_columns(layout: Layout) -> list[str]:
+    """The columns of the flow that the keys of a table are made of."""
+    return list(dict.fromkeys(_column_of(name, layout) for name in layout.keys))
 
 
 def _column_of(key: str, layout: Layout) -> str:
@@ -149,4 +153,4 @@ def _unpacked(payload: bytes, layout: Layout) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(payload), layout.changes)
 
 
-__all__ = ["NetPanes", "NetRows", "changes_in", "keeps_keys", "packed_changes", "write_table"]
+__all__ = ["NetPanes", "NetRows", "changes_in", "keeps_keys", "key_columns", "packed_changes", "write_table"]

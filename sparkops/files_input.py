@@ -79,6 +79,8 @@ class FilesInput(Input):
     planner: FilePlanner | None = None
     files: Files | None = None
     """The files as the user named them."""
+    listed: tuple[DataFile, ...] | None = None
+    """The files that there were when they were listed, if they are listed no more."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -164,6 +166,8 @@ class FilesInput(Input):
 
     def list_files_now(self) -> list[DataFile]:
         """The files that exist now, and those of object stores that the user named and that are gone."""
+        if self.listed is not None:
+            return list(self.listed)
         far = [] if self.format.as_spark else [path for path in self.paths if path.address]
         files = list_data_files(far, lost=True) if far else []
         if len(far) < len(self.paths):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -185,6 +186,11 @@ class SparkSource(Source[Flow], Engine[Flow]):
         seed = seed_at_start(flow, start, self.input.spark, checkpoint)
         route = checked_route(self.route(started_at(flow, seed)), checkpoint, same, seed)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
+
+    def seed(self, flow: Flow, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
+        from .checkpoints.history_seeds import seed_of_history  # which opens sources
+
+        return seed_of_history(flow, self._input(flow), history, until, folder)
 
     def draw(self, flow: Flow) -> str:
         return drawing(flow, f"runs on Spark: {'flow.write_stream(checkpoint=...)' if self.streaming else 'flow.df'}")

@@ -104,6 +104,9 @@ class IcebergWriter(Writer):
         assert facts is not None
         return facts.batch
 
+    def facts(self) -> TableFacts | None:
+        return self._found(self._table())
+
     def apply(self, batch: int, changes: Changes) -> bool:
         table = self._table()
         if self.is_done(self._facts(table), batch):

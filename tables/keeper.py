@@ -75,6 +75,18 @@ class Keeper:
         with self._busy:
             return self.writer.attempt(work)
 
+    def owner(self, patient: bool = False) -> str | None:
+        """The id of the query, or of the run, that the table belongs to; None if there is no table."""
+
+        def work() -> str | None:
+            facts = self.writer.facts()
+            return None if facts is None else facts.owner
+
+        if patient or self.writer.waits_at_start:
+            return self._patiently(work, "the start")
+        with self._busy:
+            return self.writer.attempt(work)
+
     def take(self, batch: int, changes: Changes) -> bool:
         """Apply a batch; False if the table has it already."""
         began = time.monotonic()

@@ -72,6 +72,9 @@ class ParquetWriter(Writer):
             assert facts is not None
         return facts.batch
 
+    def facts(self) -> TableFacts | None:
+        return self._found()
+
     def apply(self, batch: int, changes: Changes) -> bool:
         with _locked(self.folder):
             if self.is_done(self._facts(), batch):

@@ -68,6 +68,11 @@ class SqlWriter(Writer):
         with self.transaction() as db:
             return self._claimed(db, maker).batch
 
+    def facts(self) -> TableFacts | None:
+        with self.transaction() as db:
+            self._make_batches(db)
+            return None if self.columns(db) is None else self._facts(db)
+
     def apply(self, batch: int, changes: Changes) -> bool:
         with self.transaction() as db:
             if not self._counted(db, batch, batch - 1):
@@ -102,10 +107,7 @@ class SqlWriter(Writer):
 
     def _claimed(self, db: Database, maker: SeedMaker | None = None) -> TableFacts:
         """The facts of the table of this writer, which is made if it is not there, or taken over."""
-        db.run(
-            f"CREATE TABLE IF NOT EXISTS {self.batches} "
-            "(table_name text PRIMARY KEY, owner text NOT NULL, batch bigint NOT NULL, layout text NOT NULL)"
-        )
+        self._make_batches(db)
         facts, there = self._facts(db), self.columns(db)
         if self.takes_over(None if there is None else facts, maker):
             facts = self._taken_over(db)
@@ -128,6 +130,12 @@ class SqlWriter(Writer):
         marks = ", ".join(map(self.mark, range(1, 5)))
         db.run(f"INSERT INTO {self.batches} VALUES ({marks})", self.table, facts.owner, facts.batch, facts.layout)
         return facts
+
+    def _make_batches(self, db: Database) -> None:
+        db.run(
+            f"CREATE TABLE IF NOT EXISTS {self.batches} "
+            "(table_name text PRIMARY KEY, owner text NOT NULL, batch bigint NOT NULL, layout text NOT NULL)"
+        )
 
     def _taken_over(self, db: Database) -> TableFacts | None:
         """The facts of the table, which from now on is that of this writer."""

@@ -65,6 +65,10 @@ class Writer(ABC):
         self.name, self.layout, self.owner = name, layout, owner
 
     @abstractmethod
+    def facts(self) -> TableFacts | None:
+        """The facts of the table that is there, of whatever writer; None if there is none."""
+
+    @abstractmethod
     def start(self, maker: SeedMaker | None = None) -> int:
         """Make the table, or check that it is the one of this writer; the number of its last batch.
 

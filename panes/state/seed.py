@@ -4,8 +4,11 @@ The idea: a state is rows, a few numbers and the positions of its sources, so it
 keeps and be where any engine starts. Its rows are in pieces, one for each shard that wrote it, and each row can say by
 which hash it belongs to a shard. So a shard takes the rows that are its own, and the number of shards is free.
 
+A state also takes panes for shown. Those that nobody has shown yet, since the state was computed and not run, are the
+corrections of the seed: the reader of the seed shows them first.
+
 The manifest is written last. A folder without it is no seed, so that a seed is whole or is none. Not promised: that a
-seed starts another flow than the one that made it.
+seed starts another flow than the one that it is of.
 
 Guarded by tests/panes/state/test_seed.py.
 """
@@ -15,39 +18,39 @@ from __future__ import annotations
 import json
 import posixpath
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from math import gcd
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from ...errors import InvalidArgument, StateMismatch
 from ...files.paths import locate
-from ..row_lift import shard_of
-from ..watermarks.stored_watermarks import together
-from ..watermarks.watermarks import InputWatermarks, Watermarks
-from .codec import pack, unpack
-from .operator import StatefulOperator
+from .codec import CODEC, pack
 from .operator_state import Counts, OperatorState
 from .seed_checks import checked
 from .store import Chunk
 
-FORMAT = 1
+FORMAT = 2
 """The number of the format. Seeds of every number up to this one are read, for ever."""
 
 MANIFEST = "seed.json"
 
-Routes: TypeAlias = Callable[[str, pa.Table], np.ndarray]
-"""The hashes by which the rows of a store, given by its name, belong to shards."""
+CORRECTIONS = "corrections"
+"""The name in the place of that of a store, in a file of panes."""
+
+DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError)
+"""The errors of reading the bytes of a damaged file."""
+
+PANES_AT_ONCE = 1 << 20
+"""The panes of a file of corrections, which is read as a whole."""
 
 
 @dataclass(frozen=True)
 class SeedFile:
-    """A file of a seed: some rows of a store of a piece, with their clocks."""
+    """A file of a seed: some rows of a store of a piece, with their clocks, or panes."""
 
     name: str
     store: str
@@ -89,6 +92,8 @@ class SeedStep:
     """The fingerprint of the step."""
     pieces: tuple[SeedPiece, ...]
     files: tuple[SeedFile, ...]
+    corrections: tuple[SeedFile, ...] = ()
+    """The panes of the step that its state takes for shown, or for retracted, and that nobody has shown yet."""
 
     @property
     def rows(self) -> dict[str, int]:
@@ -117,12 +122,16 @@ class Seed:
     steps: tuple[SeedStep, ...]
     maker: SeedMaker
     positions: tuple[str, ...] = ()
-    """The place to which each source has been read, as the text in which its engine notes it."""
+    """The place to which each source has been read, as the text in which its engine notes it; "-" for none."""
+    corrects: bool = False
+    """True if the table of its maker is still to be made, of that of `base` and of the corrections."""
+    base: SeedMaker | None = None
+    """The query or the run whose table is corrected; None for a new table."""
 
     @property
     def bytes(self) -> int:
         """The bytes of its files."""
-        return sum(file.size for step in self.steps for file in step.files)
+        return sum(file.size for step in self.steps for file in (*step.files, *step.corrections))
 
 
 def write_piece(
@@ -130,7 +139,7 @@ def write_piece(
 ) -> tuple[SeedPiece, list[SeedFile]]:
     """Write the rows of a shard into the folder of a seed; its manifest names them later."""
     files = [
-        _write(folder, name, piece, chunk)
+        _write(folder, name, piece, chunk.count, pack(Chunk.of(*chunk.living())))
         for name, store in state.stores.items()
         for chunk in (() if store is None else store.chunks)
         if chunk.count
@@ -138,10 +147,65 @@ def write_piece(
     return SeedPiece.of(state, marks), files
 
 
+def write_corrections(folder: str, piece: int, panes: Iterable[pa.Table]) -> list[SeedFile]:
+    """Write panes of a shard into the folder of a seed, for the reader of the seed to show first."""
+    files = []
+    for table in panes:
+        for start in range(0, table.num_rows, PANES_AT_ONCE):
+            some = table.slice(start, PANES_AT_ONCE)
+            files.append(_write(folder, CORRECTIONS, piece, some.num_rows, _packed(some)))
+    return files
+
+
+def corrections(
+    seed_folder: str, files: Sequence[SeedFile], schema: pa.Schema, place: int = 0, places: int = 1
+) -> Iterator[pa.Table]:
+    """The corrections of a step, file by file, in these columns: those of one place where several divide them."""
+    for number, file in enumerate(files):
+        if number % places == place:
+            value = file_bytes(seed_folder, file)
+            try:
+                table = pa.ipc.open_stream(pa.py_buffer(value)).read_all()
+                table.validate(full=True)
+                if table.num_rows != file.rows or table.column_names != schema.names:
+                    raise ValueError("it has other rows or columns")
+                yield table.cast(schema)
+            except (
+                pa.ArrowException,
+                OSError,
+                ValueError,
+                TypeError,
+                LookupError,
+                MemoryError,
+                OverflowError,
+            ) as error:
+                raise unreadable_file(seed_folder, file, f"cannot be read ({type(error).__name__})") from None
+
+
+def file_bytes(folder: str, file: SeedFile) -> bytes:
+    """The bytes of a file of a seed; raises unless they are those that were written."""
+    system, path = locate(folder)
+    try:
+        with system.open_input_file(posixpath.join(path, file.name)) as opened:
+            value: bytes = opened.read()
+    except FileNotFoundError:
+        raise StateMismatch(
+            f"the seed {folder!r} has lost the file {file.name}, which its manifest names: restore it from a copy"
+        ) from None
+    if len(value) != file.size or zlib.crc32(value) != file.check:
+        raise unreadable_file(folder, file, "has other bytes than were written")
+    return value
+
+
+def unreadable_file(folder: str, file: SeedFile, fault: str) -> StateMismatch:
+    """The error for a file of a seed with a fault."""
+    return StateMismatch(f"the file {file.name} of the seed {folder!r} {fault}: restore it from a copy")
+
+
 def write_seed(seed: Seed) -> Seed:
     """Write the manifest of a seed, whose rows are written; from now on the folder is one."""
-    steps, maker = [asdict(step) for step in seed.steps], asdict(seed.maker)
-    written = {"seed": FORMAT, "steps": steps, "maker": maker, "positions": list(seed.positions)}
+    parts = {name: value for name, value in asdict(seed).items() if name != "folder"}
+    written = {"seed": FORMAT, **parts}
     system, path = locate(seed.folder)
     system.create_dir(path, recursive=True)
     partial, whole = (posixpath.join(path, name) for name in (f"{MANIFEST}.{uuid4().hex}", MANIFEST))
@@ -178,6 +242,8 @@ def read_seed(folder: str) -> Seed:
         steps=tuple(map(_step, head["steps"])),
         maker=SeedMaker(**head["maker"]),
         positions=tuple(head["positions"]),
+        corrects=head["corrects"],
+        base=None if head["base"] is None else SeedMaker(**head["base"]),
     )
 
 
@@ -186,150 +252,55 @@ def opened_seed(seed: Seed | str | None) -> Seed | None:
     return read_seed(seed) if isinstance(seed, str) else seed
 
 
-@dataclass(frozen=True)
-class ShardSeed:
-    """The part of a seed with which one shard of a step begins; a value that travels to the workers."""
-
-    folder: str
-    step: SeedStep
-
-    def state(self, operator: StatefulOperator, shard: int, shards: int, routes: Routes) -> OperatorState:
-        """The state of a shard, the one in this place of so many."""
-        empty, own = operator.initial(), numbers(self.step.pieces, shard, shards)
-        every = len(self.step.pieces)
-        near = gcd(every, shards)
-        files = [file for file in self.step.files if file.piece % near == shard % near]
-        if odd := {file.store for file in files} - {name for name, store in empty.stores.items() if store is not None}:
-            raise self._other(f"it has rows of {', '.join(map(repr, sorted(odd)))}, which the step does not keep")
-        stores = dict(empty.stores)
-        for file in files:
-            store = stores[file.store]
-            assert store is not None
-            rows = self._rows(file, store.schema, operator)
-            if every != shards:
-                there = shard_of(routes(file.store, rows.table), shards) == shard
-                rows = rows.without(np.flatnonzero(~there))
-            hashes, table, wake = rows.living()
-            stores[file.store] = store.put(hashes, table, wake)
-        return replace(
-            empty,
-            stores=stores,
-            watermark=own.watermark,
-            output_watermark=own.output_watermark,
-            processing_time=own.processing_time,
-            percentiles=dict(own.percentiles),
-            counts=own.counts,
-        )
-
-    def watermarks(
-        self, fresh: Sequence[Watermarks], strategies: Sequence[str], shard: int, shards: int
-    ) -> InputWatermarks:
-        """The watermarks of the shard; `fresh` are those of each input before any report."""
-        return together([piece.marks for piece in own_pieces(self.step.pieces, shard, shards)], fresh, strategies)
-
-    def _rows(self, file: SeedFile, schema: pa.Schema, operator: StatefulOperator) -> Chunk:
-        system, path = locate(self.folder)
-        try:
-            with system.open_input_file(posixpath.join(path, file.name)) as opened:
-                value = opened.read()
-        except FileNotFoundError:
-            raise StateMismatch(
-                f"the seed {self.folder!r} has lost the file {file.name}, which its manifest names: restore it from a "
-                "copy"
-            ) from None
-        if len(value) != file.size or zlib.crc32(value) != file.check:
-            raise self._damaged(file, "has other bytes than were written")
-
-        def hashes(table: pa.Table) -> np.ndarray:
-            if not table.schema.equals(schema):
-                raise self._other(f"its rows have {_columns(table.schema)}, and the step keeps {_columns(schema)}")
-            return operator.hashes(file.store, table)
-
-        try:
-            chunk = unpack(value, hashes)
-        except StateMismatch:
-            raise
-        except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError) as error:
-            raise self._damaged(file, f"cannot be read ({type(error).__name__})") from None
-        if chunk.count != file.rows:
-            raise self._damaged(file, f"has {chunk.count} rows, and its manifest counts {file.rows}")
-        return chunk
-
-    def _damaged(self, file: SeedFile, fault: str) -> StateMismatch:
-        return StateMismatch(f"the file {file.name} of the seed {self.folder!r} {fault}: restore it from a copy")
-
-    def _other(self, fault: str) -> StateMismatch:
-        return StateMismatch(f"the seed {self.folder!r} is of another flow, for {fault}: give the seed of this flow")
-
-
-def own_pieces(pieces: Sequence[SeedPiece], shard: int, shards: int) -> Sequence[SeedPiece]:
-    """The pieces whose numbers count for a shard: its own where there are as many shards as pieces, else all."""
-    return [pieces[shard]] if len(pieces) == shards else pieces
-
-
-def numbers(pieces: Sequence[SeedPiece], shard: int, shards: int) -> SeedPiece:
-    """The numbers of a shard.
-
-    Of several pieces the furthest readings of the clocks count, since a row that came too late for one of them must not
-    open a window again; and the least promise to the step after it. The counts of all are those of the first shard.
-    """
-    own = own_pieces(pieces, shard, shards)
-    if len(pieces) == shards:
-        return own[0]
-    percentiles: dict[float, int] = {}
-    for percent, time in (pair for piece in own for pair in piece.percentiles):
-        percentiles[percent] = max(time, percentiles.get(percent, time))
-    counts = Counts()
-    for piece in own if shard == 0 else ():
-        counts += piece.counts
-    return SeedPiece(
-        watermark=max(piece.watermark for piece in own),
-        output_watermark=min(piece.output_watermark for piece in own),
-        processing_time=max(piece.processing_time for piece in own),
-        percentiles=tuple(sorted(percentiles.items())),
-        counts=counts,
-        marks={},
-    )
-
-
-def _write(folder: str, store: str, piece: int, chunk: Chunk) -> SeedFile:
-    value = pack(Chunk.of(*chunk.living()))
+def _write(folder: str, store: str, piece: int, rows: int, value: bytes) -> SeedFile:
     name = f"{uuid4().hex}.arrow"
     system, path = locate(folder)
     system.create_dir(path, recursive=True)
     with system.open_output_stream(posixpath.join(path, name)) as file:
         file.write(value)
-    return SeedFile(name=name, store=store, piece=piece, rows=chunk.count, size=len(value), check=zlib.crc32(value))
+    return SeedFile(name=name, store=store, piece=piece, rows=rows, size=len(value), check=zlib.crc32(value))
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=CODEC)) as writer:
+        writer.write_table(table)
+    value: bytes = sink.getvalue().to_pybytes()
+    return value
 
 
 def _step(fields: Mapping[str, Any]) -> SeedStep:
     return SeedStep(
         made_by=fields["made_by"],
-        pieces=tuple(_piece(piece) for piece in fields["pieces"]),
+        pieces=tuple(read_piece(piece) for piece in fields["pieces"]),
         files=tuple(SeedFile(**file) for file in fields["files"]),
+        corrections=tuple(SeedFile(**file) for file in fields["corrections"]),
     )
 
 
-def _piece(fields: Mapping[str, Any]) -> SeedPiece:
+def read_piece(fields: Mapping[str, Any]) -> SeedPiece:
+    """The piece whose fields are in a manifest."""
     percentiles = tuple((float(percent), time) for percent, time in fields["percentiles"])
     return SeedPiece(**{**fields, "percentiles": percentiles, "counts": Counts(**fields["counts"])})
 
 
-def _columns(schema: pa.Schema) -> str:
-    return "(" + ", ".join(f"{field.name}: {field.type}" for field in schema) + ")"
-
-
 __all__ = [
+    "CORRECTIONS",
+    "DAMAGE",
     "FORMAT",
     "Seed",
     "SeedFile",
     "SeedMaker",
     "SeedPiece",
     "SeedStep",
-    "ShardSeed",
+    "corrections",
+    "file_bytes",
     "opened_seed",
+    "read_piece",
     "read_seed",
     "require_free",
+    "unreadable_file",
+    "write_corrections",
     "write_piece",
     "write_seed",
 ]

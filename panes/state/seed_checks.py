@@ -17,6 +17,8 @@ from ...windows.times import MAX_TIME
 from ..watermarks.stored_watermarks import read_extra
 
 _NAME = re.compile(r"[0-9a-f]{32}\.arrow")
+_HEAD = {"seed", "steps", "maker", "positions", "corrects", "base"}
+_STAGE = re.compile(r"[1-9][0-9]{0,5} of [1-9][0-9]{0,5}")
 _COUNTS = {"dropped", "finished", "unassigned", "bad"}
 _FILE = {"name", "store", "piece", "rows", "size", "check"}
 _TIMES = ("watermark", "output_watermark", "processing_time")
@@ -36,10 +38,13 @@ def checked(written: bytes, folder: str, format: int) -> dict[str, Any]:
                 f"the seed {folder!r} has format {number}, and this version of uncombine reads those up to {format}: "
                 "use the version of uncombine that wrote it, or a later one"
             )
-        _require(set(head) == {"seed", "steps", "maker", "positions"}, "it has other parts")
-        maker = head["maker"]
-        _require(set(maker) == {"owner", "batch"} and isinstance(maker["owner"], str), "its maker is none")
-        _require(_is_whole(maker["batch"], 0), "its maker has no batch")
+        if number == 1:
+            head = _as_later(head)
+        _require(set(head) == _HEAD, "it has other parts")
+        _require(isinstance(head["corrects"], bool), "it does not say what its table is")
+        for maker in (head["maker"], *([] if head["base"] is None else [head["base"]])):
+            _require(set(maker) == {"owner", "batch"} and isinstance(maker["owner"], str), "its maker is none")
+            _require(_is_whole(maker["batch"], 0), "its maker has no batch")
         _require(_are_texts(head["positions"]), "its positions are no texts")
         _require(isinstance(head["steps"], list), "its steps are no list")
         names = set[str]()
@@ -60,13 +65,20 @@ class _NoSeed(Exception):
     """The fault that makes a manifest none of a seed."""
 
 
+def _as_later(head: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest of the first format, in which no seed had corrections."""
+    steps = [{"corrections": [], **step} for step in head["steps"]]
+    return {"corrects": False, "base": None, **head, "steps": steps}
+
+
 def _check_step(step: Mapping[str, Any], names: set[str]) -> None:
-    _require(set(step) == {"made_by", "pieces", "files"}, "a step has other parts")
+    _require(set(step) == {"made_by", "pieces", "files", "corrections"}, "a step has other parts")
+    _require(bool(_STAGE.fullmatch(str(step["made_by"]["stage"]))), "a step has no place")
     pieces = step["pieces"]
     _require(isinstance(pieces, list) and 0 < len(pieces) < 2**20, "a step has no pieces")
     for piece in pieces:
         _check_piece(piece, step["made_by"])
-    for file in step["files"]:
+    for file in (*step["files"], *step["corrections"]):
         _require(set(file) == _FILE and isinstance(file["store"], str), "a file has other parts")
         name = file["name"]
         _require(isinstance(name, str) and bool(_NAME.fullmatch(name)), "the name of a file is none")

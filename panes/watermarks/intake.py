@@ -46,9 +46,15 @@ class Intake:
     transforms: Sequence[Transform]
     guards: bool = False
     """True if a row beyond `max_future` loses its time, so that the step counts it as a bad row."""
+    until: int | None = None
+    """The event time from which on rows are of another run; None means none."""
 
     def __call__(self, rows: pa.Table, at: np.ndarray) -> TimedRows:
         """Prepare rows; `at` has the processing time of each."""
+        if self.until is not None:
+            times, valid = time_column(flat(rows[self.time]))
+            before = ~valid | (times < self.until)
+            rows, at = rows.filter(pa.array(before)), at[before]
         strategy = self.strategy
         if strategy is None and not self.guards:
             return transformed(self.transforms, rows, at, MARKS.empty_table())

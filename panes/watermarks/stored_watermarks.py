@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import StateMismatch
-from ...windows.times import MAX_TIME, MIN_TIME
+from ...windows.times import MAX_TIME
 from .watermarks import InputWatermarks, Watermarks
 
 OF_A_STEP = "the stage before"
@@ -80,19 +80,23 @@ def together(
     {'shard 7': (5, 3)}
     """
     each = [restored(marks, inputs, strategies) for marks in several]
-    joined = tuple(_joined([marks.inputs[place] for marks in each], fresh) for place, fresh in enumerate(inputs))
+    joined = tuple(
+        _joined([marks.inputs[place] for marks in each], fresh, strategies[place] == OF_A_STEP)
+        for place, fresh in enumerate(inputs)
+    )
     least, now = max(marks.least for marks in each), max(marks.now for marks in each)
     return InputWatermarks(inputs=joined, least=least, now=now)
 
 
-def _joined(several: Sequence[Watermarks], fresh: Watermarks) -> Watermarks:
+def _joined(several: Sequence[Watermarks], fresh: Watermarks, of_step: bool) -> Watermarks:
     sources: dict[str | None, tuple[int, int]] = {}
     for name, (time, last) in (source for marks in several for source in marks.sources.items()):
         before = sources.get(name, (time, last))
         sources[name] = max(before[0], time), max(before[1], last)
-    if fresh.shards and sources.keys() != fresh.sources.keys():
-        reached = min((time for time, _ in sources.values()), default=MIN_TIME)
-        sources = dict.fromkeys(fresh.sources, (reached, max((last for _, last in sources.values()), default=MIN_TIME)))
+    names = fresh.sources.keys() if fresh.shards else {None: None}.keys()  # a step of a run here has no shards
+    if of_step and sources and sources.keys() != names:
+        times, lasts = zip(*sources.values(), strict=True)
+        sources = dict.fromkeys(names, (min(times), max(lasts)))
     return replace(
         fresh,
         sources=sources,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from ...errors import InvalidArgument, StateMismatch
+from ...files.listing import list_data_files
 from ...flows.flow import Flow, leaves_of
 from ...flows.graph import graph_of
 from ...panes.state.seed import Seed, opened_seed
@@ -82,7 +83,12 @@ def _started(flow: Flow, positions: Iterator[str]) -> Flow:
 def _input_at(input: Input, position: str) -> Input:
     if not isinstance(input, FilesInput):
         return input.over(partial(_input_at, position=position))
+    offset = _offset(position)
+    if offset is None:
+        return input
     if input.planner is None:
+        if FileOffset.planned(offset) and not _reads_again(input, FileOffset.of(offset)):
+            return input
         raise InvalidArgument(
             f"{input.describe()} are listed by Spark, whose new query knows nothing of those that the seed has read, "
             "and would read them again: give them an order, such as uc.Files(..., order='name')"
@@ -91,9 +97,13 @@ def _input_at(input: Input, position: str) -> Input:
         raise InvalidArgument(
             "the seed says which files are read already, and so does start= of uc.Files: leave one of them out"
         )
-    offset = json.loads(position)
     FileOffset.of(offset)
     return replace(input, planner=input.planner.begun(offset))
+
+
+def _reads_again(input: FilesInput, offset: FileOffset) -> bool:
+    """True if a stream whose files Spark lists would read a file that is read already."""
+    return bool(offset.has(hashes_of([file.path for file in list_data_files(input.format.paths)])).any())
 
 
 def _begun_with_seed(flow: Flow, spark: SparkSession, checkpoint: str) -> bool:

@@ -109,6 +109,7 @@ class Live(Route):
             rows=self.beside,
             needed=needed,
             left_out=self.forms.get(step),
+            until=leaf.settings.until,
         )
 
     def then(self, step: Step) -> LiftLive | None:

@@ -29,7 +29,7 @@ from ...panes.state.cache import ChunkCache
 from ...panes.state.chunk_log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
 from ...panes.state.operator import StatefulOperator
-from ...panes.state.seed import ShardSeed
+from ...panes.state.shard_seed import ShardSeed
 from ...panes.watermarks.stored_watermarks import read_extra, restored, stored
 from ..tuning.worker import ready
 from ..wire import shard_ids, whole
@@ -101,6 +101,8 @@ class ShardTask:
     """The part of a seed with which the shards begin."""
     lift: Callable[[], StageLift] | None = None
     """Makes the lift of the step, which says which shard a row of the seed belongs to."""
+    corrected: bool = False
+    """True if the corrections of the seed have been shown already, as a table does before the first batch."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
@@ -116,22 +118,35 @@ class ShardTask:
         marks = self.seed.watermarks(self.inputs, self.strategies, place, len(ids))
         return replace(fresh, state=state, watermarks=marks)
 
-    def frames(
-        self, shard: int, passing: Iterable[Packed], instants: Sequence[Instant], counted: str
-    ) -> Iterator[pd.DataFrame]:
-        """The rows for Spark: what is only passing, what the shard played, and its counts."""
-        if self.columns is not None:
-            return self.columns.frames(self._shown(instants), counted)
-        return packed_frames(chain(passing, self._packed(shard, instants)), counted)
+    def corrections(self, begun: Shard, shard: int) -> Iterator[pa.Table]:
+        """The panes that the state of the seed takes for shown, and that the shard shows first."""
+        if self.seed is None or self.corrected:
+            return iter(())
+        ids = shard_ids(self.fingerprint["shards"])
+        tables = self.seed.corrections(begun.operator.output_schema, ids.index(shard), len(ids))
+        return chain.from_iterable(map(pieces_of, tables))
 
-    def _packed(self, shard: int, instants: Sequence[Instant]) -> Iterator[Packed]:
+    def frames(
+        self,
+        shard: int,
+        passing: Iterable[Packed],
+        first: Iterable[pa.Table],
+        instants: Sequence[Instant],
+        counted: str,
+    ) -> Iterator[pd.DataFrame]:
+        """The rows for Spark: what is only passing, panes that come first, what the shard played, and its counts."""
+        if self.columns is not None:
+            return self.columns.frames(chain(first, self._shown(instants)), counted)
+        return packed_frames(chain(passing, self._packed(shard, first, instants)), counted)
+
+    def _packed(self, shard: int, first: Iterable[pa.Table], instants: Sequence[Instant]) -> Iterator[Packed]:
         """The packed rows for the next stage, or the packed panes, and packed rows that were left out."""
         if self.left_out is not None:
             yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(instants)))
         if self.then is not None:
             yield from PaneLift(self.then, f"shard {shard}")(instants)
         else:
-            yield from packed(shard, "panes", self._shown(instants))
+            yield from packed(shard, "panes", chain(first, self._shown(instants)))
 
     def _shown(self, instants: Sequence[Instant]) -> Iterator[pa.Table]:
         """The panes in pieces."""
@@ -185,8 +200,10 @@ class ShardProcessor:
         extra = None if old_manifest is None else self._stored_extra(old_manifest)
         loaded = load(old_manifest, self.log, self.operator, _CACHE)
         running, timer = replace(task.fresh(self.operator), state=loaded.state), None
+        first: Iterator[pa.Table] = iter(())
         if extra is None and task.seed is not None:
             running = task.begun(running, shard)
+            first = task.corrections(running, shard)
         if extra is not None:
             marks = restored(extra, task.inputs, task.strategies)
             running, timer = replace(running, watermarks=marks), extra["timer"]
@@ -200,7 +217,7 @@ class ShardProcessor:
         about = counted(before, running, parcels, instants)
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
         passing = ((shard, 0, parcel.pack()) for parcel in parcels if parcel.kind == LEFT_OUT)
-        yield from task.frames(shard, passing, instants, as_text(about | {"save_us": clock.lap()}))
+        yield from task.frames(shard, passing, first, instants, as_text(about | {"save_us": clock.lap()}))
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Set Spark's timer to the first millisecond at which the next timer is due."""

@@ -19,9 +19,9 @@ from ...panes.grouping.pane_columns import few_values
 from ...panes.grouping.stage import GroupingStage
 from ...panes.parcels import Parcel
 from ...panes.stage import StageLift
-from ...panes.state.seed import Seed, ShardSeed
+from ...panes.state.seed import Seed
+from ...panes.state.shard_seed import ShardSeed
 from ...panes.transforms import Transform, applied
-from ...panes.watermarks.stored_watermarks import OF_A_STEP
 from ..inputs import wire_map
 from ..late_rows import LATE
 from ..session import PROVIDER, ROCKSDB
@@ -68,6 +68,8 @@ class StreamRoute(Live):
     """The steps that compute what they computed before, although they are written otherwise than in the checkpoint."""
     start: Seed | None = None
     """The seed with which the steps begin, where the checkpoint has no state of them yet."""
+    corrected: bool = False
+    """True if the corrections of the seed are shown before the first batch, in a way of their own."""
 
     def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         require_rocksdb(self.input.spark)
@@ -95,13 +97,11 @@ class StreamRoute(Live):
 
     def task(self, step: Step, then: LiftLive | None) -> ShardTask:
         """The work of the shards of a step."""
-        leaves = (feed.leaf for feed in step.feeds)
-        strategies = (OF_A_STEP if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
         return ShardTask(
             operator=self.operator(step),
             inputs=self.inputs(step),
             fingerprint=self.fingerprint(step),
-            strategies=tuple(strategies),
+            strategies=step.strategies,
             ports=step.ports,
             then=then,
             whole=self.whole,
@@ -110,6 +110,7 @@ class StreamRoute(Live):
             same=self.same,
             seed=self._seeds[step.number - 1] if self._seeds else None,
             lift=partial(_lift, self.lift(step, 0)),
+            corrected=self.corrected,
         )
 
     def check_start(self) -> None:

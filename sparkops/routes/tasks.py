@@ -178,6 +178,8 @@ class LiftLive:
     """The columns that decide the result, of those of a source; None means all."""
     left_out: LeftOut | None = None
     """The form of rows that are left out, if they are shown."""
+    until: int | None = None
+    """The event time from which on rows of the source are of another run; None means none."""
 
     @property
     def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
@@ -208,6 +210,7 @@ class LiftLive:
             strategy=self.strategy,
             transforms=self.transforms,
             guards=self.guards,
+            until=self.until,
         )
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
@@ -305,6 +308,9 @@ class Play:
     without_rows: pa.Table | None = None
     """The panes that stand for no rows, if a parcel asks for them."""
 
+    passing: ClassVar[frozenset[str]] = frozenset()
+    """The kinds of parcels that pass the step as they are."""
+
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shards: dict[int, list[Parcel]] = {}
         has_nothing = False
@@ -316,6 +322,9 @@ class Play:
             if parcel.kind == LEFT_OUT:
                 yield from self._beside(shard, parcel.table)
                 continue
+            if parcel.kind in self.passing:
+                yield wire_batch([(shard, 0, parcel.pack())])
+                continue
             shards.setdefault(shard, []).append(parcel)
         operator = self.operator()
         for shard in list(shards):
@@ -325,18 +334,22 @@ class Play:
             del parcels
             if self.ends:
                 by_input[0].setdefault(END, Arrival())
-            instants = running.play(*by_input, until=clock)[1]
-            if self.left_out is not None:
-                yield from self._beside(shard, self.left_out.table(instants))
-            if self.then is not None:
-                for row in PaneLift(self.then, f"shard {shard}")(instants):
-                    yield wire_batch([row])
-                continue
-            for instant in instants:
-                has_nothing &= instant.panes.num_rows == 0
-                yield from self._result(instant.panes)
+            running, instants = running.play(*by_input, until=clock)
+            has_nothing &= not any(instant.panes.num_rows for instant in instants)
+            yield from self._output(shard, running, instants)
         if has_nothing and self.without_rows is not None:
             yield from self._result(self.without_rows)
+
+    def _output(self, shard: int, running: Shard, instants: Sequence[Instant]) -> Iterator[pa.RecordBatch]:
+        """The output of a shard that has played its rows."""
+        if self.left_out is not None:
+            yield from self._beside(shard, self.left_out.table(instants))
+        if self.then is not None:
+            for row in PaneLift(self.then, f"shard {shard}")(instants):
+                yield wire_batch([row])
+            return
+        for instant in instants:
+            yield from self._result(instant.panes)
 
     def _result(self, panes: pa.Table) -> Iterator[pa.RecordBatch]:
         rows = applied(self.after, panes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
@@ -18,8 +19,7 @@ from ...flows.flow import Flow
 from ...flows.graph import graph_of
 from ...flows.tuning import LiveQuery
 from ...panes.showing import ROWS, shown_rows
-from ...panes.state.seed import SeedMaker
-from ...tables import Keeper, Layout, Target, Writer, table_flow, target_of
+from ...tables import Keeper, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
@@ -29,11 +29,13 @@ from ..progress_log import LOG, listen, own_error
 from ..query_log import last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
+from ..routes.streaming import StreamRoute
 from ..spark_private import lacks_file_system
 from ..sql_types import dataframe_of, spark_schema
 from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
 from ..tuning.thin_function import thin_function
+from .table_start import TableStart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -160,13 +162,16 @@ def live_table(
     place.check(layout)
     settled = as_stored(settled, spark, checkpoint)
     seed = seed_at_start(settled, options.start, spark, checkpoint)
-    settled, maker = started_at(settled, seed), seed.maker if seed else None
+    settled = started_at(settled, seed)
     route = checked_route(route_of(settled), checkpoint, options.same, seed)
+    if isinstance(route, StreamRoute):
+        route = replace(route, corrected=True)
+    table = TableStart.of(settled, place, layout, seed)
     packed = packed_changes(settled, layout, lambda _: route)
     far = ".connect." in type(spark).__module__
     made: Future[Keeper] = Future()
     batches = BatchFunction(_Batches(made))
-    function = thin_function(FarBatches(layout, place, checkpoint, maker)) if far else batches
+    function = thin_function(FarBatches(table, checkpoint)) if far else batches
     writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
     done = last_commit(spark, checkpoint)
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
@@ -179,8 +184,8 @@ def live_table(
     keeper = None
     try:
         # The id of a query is that of its checkpoint.
-        keeper = Keeper(place.writer(layout, str(query.id)))
-        if (last := keeper.start(patient=far, maker=maker)) < done:
+        keeper, last = table.keeper(spark, str(query.id), patient=far)
+        if last < done:
             raise keeper.writer.lacks(last, done + 1)
     except BaseException as error:
         # Spark keeps the function of the batches, and an error of its own has no frames that keep the table's objects.
@@ -220,15 +225,14 @@ class FarBatches:
     The program that started the query reads the table from its own process, so nothing stays open between batches.
     """
 
-    def __init__(self, layout: Layout, place: Target, checkpoint: str, maker: SeedMaker | None = None) -> None:
-        self.layout, self.place, self.checkpoint, self.maker = layout, place, checkpoint, maker
+    def __init__(self, table: TableStart, checkpoint: str) -> None:
+        self.table, self.checkpoint = table, checkpoint
         self.keeper: Keeper | None = None
 
     def __call__(self, packed: DataFrame, batch: int) -> None:
         if self.keeper is None:
-            owner = query_id(packed.sparkSession, self.checkpoint)
-            self.keeper = Keeper(self.place.writer(self.layout, owner))
-            self.keeper.start(patient=True, maker=self.maker)
+            spark = packed.sparkSession
+            self.keeper, _ = self.table.keeper(spark, query_id(spark, self.checkpoint), patient=True)
         try:
             apply_packed(self.keeper, packed, batch)
         finally:

@@ -30,7 +30,8 @@ from uncombine.flows.result import Result
 from uncombine.panes.parcels import Parcel
 from uncombine.panes.shard.arrivals import Arrival, arrivals
 from uncombine.panes.shard.shard import Shard
-from uncombine.panes.state.seed import Seed, SeedStep, ShardSeed, read_seed, write_piece
+from uncombine.panes.state.seed import Seed, SeedStep, read_seed, write_piece
+from uncombine.panes.state.shard_seed import ShardSeed
 from uncombine.panes.transforms import applied
 from uncombine.panes.watermarks.stored_watermarks import stored
 

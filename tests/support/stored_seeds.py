@@ -19,6 +19,22 @@ def seed_file(format: int) -> Path:
     return STORED / f"seed_{format}.zip"
 
 
+def history_file(format: int) -> Path:
+    """The file with the seed of a history, of a format."""
+    return STORED / f"history_{format}.zip"
+
+
+HISTORY = [{"ts": 1_000_000 * time, "k": "ab"[time % 2], "x": time / 4, "d": 1} for time in (0, 3, 61, 64, 70)]
+SHOWN = [("a", 0.0), ("b", 0.75), ("a", 33.5), ("b", 15.25)]
+"""The keys and sums that the history shows."""
+
+
+def history_flow() -> uc.Flow:
+    """A flow whose state takes panes for shown."""
+    minutes = uc.flow(SCHEMA, watermark="10 seconds", diff="d").window("1 minute", "each row", mode="retracting")
+    return minutes.combine(by="k", total=uc.Sum("x"))
+
+
 def stored_flow() -> uc.Flow:
     """A flow with a state of each kind: ids, both sides of a join, rows in order, sessions, shown panes, timers."""
     rows = uc.flow(SCHEMA, watermark="10 seconds", diff="d", name="rows")

@@ -36,7 +36,7 @@ from stored import (
 )
 from stored_deposits import DEPOSITS, stored_log
 from stored_seeds import BEFORE as BEFORE_SEED
-from stored_seeds import seed_file, stored_flow, stored_script
+from stored_seeds import HISTORY, history_file, history_flow, seed_file, stored_flow, stored_script
 
 import uncombine as uc
 from uncombine.panes.state.seed import FORMAT
@@ -66,10 +66,11 @@ def write_deposits() -> None:
 
 
 def write_seed() -> None:
-    """Write the seed of a run in its middle, in the format of today."""
+    """Write the seed of a run in its middle, and that of a history, in the format of today."""
     with tempfile.TemporaryDirectory() as name:
         seed = stored_flow().run(stored_script()[:BEFORE_SEED]).seed(f"{name}/seed")
         pack(Path(seed.folder), seed_file(FORMAT))
+        pack(Path(history_flow().seed(HISTORY, to=f"{name}/history").folder), history_file(FORMAT))
 
 
 def main() -> None:

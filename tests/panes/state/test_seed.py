@@ -14,7 +14,8 @@ import pytest
 import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch, UncombineError
 from uncombine.panes.state.operator_state import Counts
-from uncombine.panes.state.seed import Seed, numbers, read_seed
+from uncombine.panes.state.seed import Seed, read_seed
+from uncombine.panes.state.shard_seed import numbers
 
 ODD = [None, True, -1, 2**70, 1.5, "", "x", "../" * 5 + "etc/passwd", [], [[]], {}, {"a": 1}]
 

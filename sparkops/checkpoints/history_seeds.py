@@ -1,0 +1,82 @@
+"""The seed of a history, computed on Spark: the state that a flow has after rows that nobody has shown.
+
+Files are listed once, before they are read, and the seed says which they were: a stream of them goes on after these.
+
+Guarded by tests/sparkops/checkpoints/test_history_seeds.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from ...files.listing import list_data_files
+from ...flows.flow import Flow, FlowSource, leaves_of
+from ...flows.histories import past_of
+from ...panes.state.seed import Seed, SeedMaker, require_free, write_seed
+from ..files_input import FilesInput
+from ..inputs import Input
+from ..planners.file_offset import FileOffset
+from ..planners.path_set import PathSet, hashes_of
+from ..routes.history import History
+from ..routes.streaming import StreamRoute
+
+if TYPE_CHECKING:
+    pass
+
+
+def seed_of_history(flow: Flow, input: Input, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
+    """Write the state that a flow has after the rows of its past, and the panes that it then shows, as a seed."""
+    require_free(folder)
+    past = listed(past_of(flow, history, until))
+    of_flow = StreamRoute(flow, input)
+    steps = History(past, input, folder=folder).steps(list(map(of_flow.fingerprint, of_flow.graph.steps)))
+    maker = SeedMaker(owner=uuid4().hex, batch=0)
+    positions = tuple(_position(source.input) for source, _ in leaves_of(past))  # type: ignore[attr-defined]
+    return write_seed(Seed(folder, tuple(steps), maker, positions=positions, corrects=True))
+
+
+def listed(flow: Flow) -> Flow:
+    """The flow over the files that there are now, of each source that is files."""
+    source = flow.source
+    if isinstance(source, FlowSource):
+        return replace(flow, source=replace(source, inputs=tuple(map(listed, source.inputs))))
+    return replace(flow, source=replace(source, input=_listed(source.input)))  # type: ignore[attr-defined, type-var]
+
+
+def _listed(input: Input) -> Input:
+    if not isinstance(input, FilesInput):
+        return input.over(_listed)
+    if input.listed is not None or input.streaming or input.format.as_spark:
+        return input
+    return replace(input, listed=tuple(list_data_files(input.format.paths)))
+
+
+def _position(input: Input) -> str:
+    """The place after the files of an input, as Spark notes that of a stream of them; a dash for other rows."""
+    files = next(_files(input), None)
+    if files is None or files.listed is None:
+        return "-"
+    read = PathSet(hashes_of([file.path for file in files.listed]))
+    return json.dumps(FileOffset(read=read).stored)
+
+
+def _files(input: Input) -> Iterator[FilesInput]:
+    if isinstance(input, FilesInput):
+        yield input
+        return
+    inner: list[FilesInput] = []
+
+    def found(one: Input) -> Input:
+        inner.extend(_files(one))
+        return one
+
+    input.over(found)
+    yield from inner
+
+
+__all__ = ["seed_of_history"]
