@@ -39,13 +39,15 @@ class Source(ABC, Generic[FlowT]):
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows, if the engine reads messages."""
 
-    has_rows: bool
-    """True for a source that has rows of its own."""
-
     @property
     @abstractmethod
     def engine(self) -> Engine[FlowT]:
         """The engine that runs a flow over these rows."""
+
+    @property
+    def has_rows(self) -> bool:
+        """True for a source that has rows of its own."""
+        return True
 
     @abstractmethod
     def describe(self) -> str:

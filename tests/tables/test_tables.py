@@ -400,6 +400,9 @@ def test_a_reader_waits_for_the_process_that_writes(tmp_path: Path) -> None:
 
 def test_a_closed_keeper_waits_no_more(tmp_path: Path) -> None:
     class Away(target.Writer):
+        def facts(self) -> None:
+            raise NotImplementedError
+
         def start(self) -> int:
             raise NotImplementedError
 
