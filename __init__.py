@@ -230,12 +230,14 @@ __all__ = [  # noqa: RUF022
     "changelog",
     "plot",
     "trigger_costs",
+    "evolve",
     "UncombineError",
 ]
 
 if TYPE_CHECKING:
     from . import changelog, plot, sparkops, testing
     from .doors import flow
+    from .evolution import evolve
     from .files.files import Files
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
@@ -255,6 +257,7 @@ else:
     _HOMES = {
         "Clock": ".local.script",
         "Elements": ".local.script",
+        "evolve": ".evolution",
         "Files": ".files.files",
         "Watermark": ".local.script",
         "flow": ".doors",

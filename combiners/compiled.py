@@ -88,6 +88,11 @@ class CompiledPlan:
         """The result columns."""
         return [pa.field(name, one.output) for name, one in self.compiled.items()]
 
+    def places_of(self, name: str) -> list[int]:
+        """The places in `fields` of the accumulators that a combiner reads, part by part."""
+        slices = (self._slices[part] for part in self.compiled[name].parts)
+        return [place for one in slices for place in range(one.start, one.stop)]
+
     def require_retractable(self, why: str) -> None:
         """Raise `NotRetractable`, naming the combiner, unless all of them can retract rows."""
         for name, one in self.compiled.items():

@@ -31,7 +31,7 @@ from ..panes.watermarks.stored_watermarks import stored
 def begun(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], seed: Seed) -> dict[Step, Shard]:
     """The shards of a run, fresh ones, with the state of a seed."""
     out = dict[Step, Shard]()
-    for step, part in zip(graph.steps, seed_steps(seed, _fingerprints(flow, graph)), strict=True):
+    for step, part in zip(graph.steps, seed_steps(seed, fingerprints(flow, graph)), strict=True):
         shard = shards[step]
         if part is None:
             out[step] = shard
@@ -54,18 +54,22 @@ def seed_of(
     """Write the state of a run as a seed; with corrections that of a run which nobody has seen."""
     require_free(folder)
     written = []
-    for step, made_by in zip(graph.steps, _fingerprints(flow, graph), strict=True):
-        shard = shards[step]
-        marks = stored(shard.watermarks, step.strategies)
-        piece, files = write_piece(folder, 0, shard.state, marks)
+    for step, made_by in zip(graph.steps, fingerprints(flow, graph), strict=True):
         panes = write_corrections(folder, 0, (corrections or {}).get(step, ()))
-        written.append(SeedStep(made_by, (piece,), tuple(files), tuple(panes)))
+        written.append(replace(seed_step(step, shards[step], made_by, folder), corrections=tuple(panes)))
     return write_seed(Seed(folder=folder, steps=tuple(written), maker=maker, corrects=corrections is not None))
 
 
-def _fingerprints(flow: Flow, graph: Graph) -> list[Fingerprint]:
+def seed_step(step: Step, shard: Shard, made_by: Fingerprint, folder: str) -> SeedStep:
+    """Write the rows of a step into the folder of a seed."""
+    piece, files = write_piece(folder, 0, shard.state, stored(shard.watermarks, step.strategies))
+    return SeedStep(made_by, (piece,), tuple(files))
+
+
+def fingerprints(flow: Flow, graph: Graph) -> list[Fingerprint]:
+    """The fingerprint of each step, in one shard."""
     of = Fingerprints(flow, graph)
     return [of(step, step.schemas, 1, True, 0) for step in graph.steps]
 
 
-__all__ = ["begun", "seed_of"]
+__all__ = ["begun", "fingerprints", "seed_of", "seed_step"]

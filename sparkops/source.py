@@ -33,7 +33,7 @@ from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
 from ..panes.state.seed import Seed
 from .batches import write_table
-from .checkpoints.positions import seed_at_start, started_at
+from .checkpoints.positions import in_shards, seed_at_start, started_at
 from .files_input import FilesInput
 from .inputs import DataFrameInput, Input, column
 from .progress_log import listen
@@ -182,7 +182,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
                 "write_stream() writes a stream, and this flow is bounded: write flow.df.write or flow.to_table(target)"
             )
         listen(self.input.spark)
-        flow = as_stored(flow, self.input.spark, checkpoint)
+        flow = in_shards(as_stored(flow, self.input.spark, checkpoint), checkpoint)
         seed = seed_at_start(flow, start, self.input.spark, checkpoint)
         route = checked_route(self.route(started_at(flow, seed)), checkpoint, same, seed)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)

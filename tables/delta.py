@@ -77,7 +77,9 @@ class DeltaWriter(Writer):
 
     def start(self, maker: SeedMaker | None = None) -> int:
         table = self._table()
-        if maker is not None and self.takes_over(self._found(table), maker):
+        if maker is not None and self.takes_over(facts := self._found(table), maker):
+            assert facts is not None
+            self._adapt(table, facts)
             self._take_over(table, maker)
             table = self._table()
         if table is None:
@@ -181,9 +183,18 @@ class DeltaWriter(Writer):
             owner=about["owner"], batch=NONE_YET if done is None else done, layout=json.dumps(about["layout"])
         )
 
+    def _adapt(self, table: Any, facts: TableFacts) -> None:
+        """Give the table new columns, and no values in those that the flow has no more, by commits of their own."""
+        there = _names(table)
+        if added := [field for field in self.layout.added(facts.layout) if field.name not in there]:
+            table.alter.add_columns(self.deltalake.Schema.from_arrow(pa.schema(added)).fields)
+        if gone := [name for name in self.layout.dropped(facts.layout) if name in there]:
+            table.update(updates=dict.fromkeys(map(quoted, gone), "NULL"))
+
     def _take_over(self, table: Any, maker: SeedMaker) -> None:
         """Make the table that of this writer, by one commit. It tells if another commit came in between."""
-        taken = json.dumps({"owner": self.owner, "maker": asdict(maker)})
+        layout = json.loads(self.layout.text())
+        taken = json.dumps({"owner": self.owner, "maker": asdict(maker), "layout": layout})
         try:
             table.alter.set_table_properties({_TAKEN_OVER: taken}, raise_if_not_exists=False)
         except self.deltalake.exceptions.CommitFailedError as error:

@@ -163,6 +163,9 @@ class DuckDBWriter(SqlWriter):
     def column_type(self, field: pa.Field) -> object:
         return field.type
 
+    def type_text(self, field: pa.Field) -> str:
+        return _type(field.type)
+
     def definitions(self, db: Database, there: bool) -> Sequence[str]:
         if there:
             return []

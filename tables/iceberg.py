@@ -90,8 +90,9 @@ class IcebergWriter(Writer):
 
     def start(self, maker: SeedMaker | None = None) -> int:
         table = self._table()
-        if maker is not None and self.takes_over(self._found(table), maker):
-            self._take_over(table)
+        if maker is not None and self.takes_over(facts := self._found(table), maker):
+            assert facts is not None
+            self._take_over(table, facts)
             table = self._table()
         if table is None:
             try:
@@ -246,11 +247,22 @@ class IcebergWriter(Writer):
             snapshot = None if parent is None else table.snapshot_by_id(parent)
         return NONE_YET
 
-    def _take_over(self, table: Any) -> None:
-        """Make the table that of this writer, by one commit. It tells if another commit came in between."""
-        last = table.current_snapshot()
+    def _take_over(self, table: Any, facts: TableFacts) -> None:
+        """Make the table that of this writer, by one commit. It tells if another commit came in between.
+
+        The commit also adds columns, and drops those that the flow has no more.
+        """
+        last, names = table.current_snapshot(), table.schema().column_names
+        added = [field for field in self.layout.added(facts.layout) if field.name not in names]
+        gone = [name for name in self.layout.dropped(facts.layout) if name in names]
         try:
             with table.transaction() as transaction:
+                if added or gone:
+                    with transaction.update_schema(allow_incompatible_changes=True) as schema:
+                        schema.union_by_name(pa.schema(added))
+                        for name in gone:
+                            schema.delete_column(name)
+                    transaction.set_properties({_LAYOUT: self.layout.text()})
                 transaction.set_properties({_OWNER: self.owner, _TAKEN: "" if last is None else str(last.snapshot_id)})
         except self.errors.CommitFailedException as error:
             raise TableUnreachable(f"{self.name} was changed by another process at the same time: {error}") from None

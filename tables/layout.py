@@ -101,6 +101,21 @@ class Layout:
             sentences.append(f"the keys were {facts['keys']} and are {list(self.keys)}")
         return "; ".join(sentences)
 
+    def added(self, text: str) -> list[pa.Field]:
+        """The columns that a layout which was kept with a table does not have."""
+        return [field for field in self.schema if field.name not in json.loads(text)["columns"]]
+
+    def dropped(self, text: str) -> list[str]:
+        """The columns that a layout which was kept with a table has, and this one has not."""
+        return [name for name in json.loads(text)["columns"] if name not in self.schema.names]
+
+    def follows(self, text: str) -> bool:
+        """True if a table of a kept layout becomes one of this by new columns and dropped ones."""
+        facts = json.loads(text)
+        theirs: dict[str, str] = facts["columns"]
+        same = all(str(field.type) == theirs.get(field.name, str(field.type)) for field in self.schema)
+        return same and facts["keys"] == list(self.keys)
+
 
 def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flow, Layout]:
     """The flow, settled so that its rows are a changelog of a table, and the layout of the table."""

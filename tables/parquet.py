@@ -62,7 +62,7 @@ class ParquetWriter(Writer):
     def _started(self, maker: SeedMaker | None) -> int:
         remove_leftovers(self.folder, self.owner)
         if self.takes_over(self._found(), maker):
-            self._write(NONE_YET, self._parts())
+            self._write(NONE_YET, self._parts())  # in the columns that the flow has now
         facts = self._facts()
         if facts is None:
             if any(self.folder.glob("*.parquet")):
@@ -146,8 +146,11 @@ class ParquetWriter(Writer):
 
     def _parts(self) -> Iterator[pa.RecordBatch]:
         """The rows of the last file, some at a time."""
-        for part in pq.ParquetFile(self.file).iter_batches(ROWS, columns=self.layout.schema.names):
-            yield part.cast(self.layout.schema)
+        file, schema = pq.ParquetFile(self.file), self.layout.schema
+        there = [name for name in schema.names if name in file.schema_arrow.names]
+        for part in file.iter_batches(ROWS, columns=there):
+            columns = [part.column(f.name) if f.name in there else pa.nulls(part.num_rows, f.type) for f in schema]
+            yield pa.record_batch(columns, names=schema.names).cast(schema)
 
 
 @contextmanager

@@ -155,6 +155,9 @@ class PostgreSQLWriter(SqlWriter):
     def column_type(self, field: pa.Field) -> object:
         return _type(field.type)
 
+    def type_text(self, field: pa.Field) -> str:
+        return _type(field.type)
+
     def definitions(self, db: Database, there: bool) -> Sequence[str]:
         columns = ", ".join(f"{quoted(field.name)} {_type(field.type)}" for field in self.layout.schema)
         index = f"CREATE UNIQUE INDEX ON {self.quoted_table} ({joined(self.layout.keys, str)}) NULLS NOT DISTINCT"

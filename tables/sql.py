@@ -53,6 +53,10 @@ class SqlWriter(Writer):
         """The type of a column, as `columns` has it."""
 
     @abstractmethod
+    def type_text(self, field: pa.Field) -> str:
+        """The type of a column, for a statement."""
+
+    @abstractmethod
     def definitions(self, db: Database, there: bool) -> Sequence[str]:
         """The statements that make the table, or that make an empty one ready that is `there` already."""
 
@@ -110,7 +114,10 @@ class SqlWriter(Writer):
         self._make_batches(db)
         facts, there = self._facts(db), self.columns(db)
         if self.takes_over(None if there is None else facts, maker):
-            facts = self._taken_over(db)
+            assert facts is not None
+            assert there is not None
+            self._adapt(db, facts, there)
+            facts, there = self._taken_over(db), self.columns(db)
         if there is None and facts is not None:
             if facts.owner == self.owner:
                 raise self.gone()
@@ -139,10 +146,20 @@ class SqlWriter(Writer):
 
     def _taken_over(self, db: Database) -> TableFacts | None:
         """The facts of the table, which from now on is that of this writer."""
-        one, two, three = map(self.mark, range(1, 4))
-        statement = f"UPDATE {self.batches} SET owner = {one}, batch = {two} WHERE table_name = {three}"
-        db.run(statement, self.owner, NONE_YET, self.table)
+        one, two, three, four = map(self.mark, range(1, 5))
+        statement = (
+            f"UPDATE {self.batches} SET owner = {one}, batch = {two}, layout = {three} WHERE table_name = {four}"
+        )
+        db.run(statement, self.owner, NONE_YET, self.layout.text(), self.table)
         return self._facts(db)
+
+    def _adapt(self, db: Database, facts: TableFacts, there: Mapping[str, object]) -> None:
+        """Give the table new columns, and no values in those that the flow has no more."""
+        for field in self.layout.added(facts.layout):
+            if field.name not in there:
+                db.run(f"ALTER TABLE {self.quoted_table} ADD COLUMN {quoted(field.name)} {self.type_text(field)}")
+        if gone := [name for name in self.layout.dropped(facts.layout) if name in there]:
+            db.run(f"UPDATE {self.quoted_table} SET {', '.join(f'{quoted(name)} = NULL' for name in gone)}")
 
     def _facts(self, db: Database) -> TableFacts | None:
         where = f"WHERE table_name = {self.mark(1)}"

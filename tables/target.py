@@ -58,6 +58,8 @@ class Target(ABC):
 class Writer(ABC):
     """Writes one table. `owner` is the id of the checkpoint, or of the call, that the table belongs to."""
 
+    adapts = False
+    """True for the writer of a flow that was changed, which adds columns to the table that it takes over."""
     waits_at_start = False
     """True if the table can be away for a moment when a query starts, because others read it."""
 
@@ -136,7 +138,8 @@ class Writer(ABC):
 
     def check_layout(self, facts: TableFacts) -> None:
         """Raise unless a table with these facts has the rows of this writer."""
-        if changed := self.layout.differences(facts.layout):
+        changed = self.layout.differences(facts.layout)
+        if changed and not (self.adapts and self.layout.follows(facts.layout)):
             raise TableMismatch(
                 f"{self.name} was made for other rows ({changed}): start with another table and another checkpoint"
             )

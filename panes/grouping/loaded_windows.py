@@ -35,8 +35,11 @@ EXTENT: dict[str, tuple[type, int]] = {"earliest": (np.int64, MAX_TIME), "latest
 """Numbers of windows whose panes have the time of a row: the least and the greatest time of the rows to be shown that
 were not before the output watermark."""
 
-_OUTSTANDING = "outstanding"
+OUTSTANDING = "outstanding"
 """The stored column of outstanding panes."""
+
+WAKE = ("event", "processing", "hold")
+"""The clocks of stored windows; one of percentiles comes to them where the trigger waits for some."""
 
 
 def extent(num: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -96,7 +99,7 @@ class LoadedWindows:
         columns.update({f"num.{name}": _stored(values) for name, values in {**self.num, **self.trigger}.items()})
         columns.update({f"acc.{i}": a for i, a in enumerate(self.acc)})
         if self.outstanding is not None:
-            columns[_OUTSTANDING] = self.outstanding.lists()
+            columns[OUTSTANDING] = self.outstanding.lists()
         return pa.table(columns)
 
 
@@ -156,7 +159,7 @@ class Shape:
             num=numbers(self.numbers),
             trigger={name: v if v.flags.writeable else v.copy() for name, v in numbers(self.trigger).items()},
             acc=tuple(column(f"acc.{i}") for i in range(len(self.acc_fields))),
-            outstanding=None if self.record is None else OutstandingPanes.of(column(_OUTSTANDING)),
+            outstanding=None if self.record is None else OutstandingPanes.of(column(OUTSTANDING)),
         )
 
 

@@ -91,17 +91,17 @@ def output_rows(
     schema = compiled.output_schema
     columns = [
         *keys,
-        _window(parts["start"], parts["end"]),
+        window_column(parts["start"], parts["end"]),
         *(parts[VALUE + field.name] for field in compiled.plan.outputs),
         timestamps(as_numpy(parts["event_time"])),
         pa.array(diff, pa.int64()),
-        _pane(parts),
+        pane_column(parts),
     ]
     columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _pane(parts: Mapping[str, pa.Array]) -> pa.StructArray:
+def pane_column(parts: Mapping[str, pa.Array]) -> pa.StructArray:
     """The column `pane`."""
     index, cause = parts["index"], pa.array(CAUSES).take(parts["cause"])
     return pa.StructArray.from_arrays(
@@ -120,7 +120,7 @@ def _pane(parts: Mapping[str, pa.Array]) -> pa.StructArray:
     )
 
 
-def _window(start: pa.Array, end: pa.Array) -> pa.StructArray:
+def window_column(start: pa.Array, end: pa.Array) -> pa.StructArray:
     """The column `window`; null for the window of all time."""
     ends = as_numpy(end)
     endless = ends == MAX_TIME

@@ -82,6 +82,7 @@ class GroupingStage(Stage):
             "by": [[name, str(schema.field(name).type)] for name in self.grouping.by],
             "combiners": [[name, repr(combiner)] for name, combiner in self.grouping.combiners.items()],
             **{name: repr(getattr(self.grouping, name)) for name in options},
+            "lateness": str(int(span(self.grouping.allowed_lateness))),
         }
 
     @property

@@ -127,6 +127,8 @@ class Seed:
     """True if the table of its maker is still to be made, of that of `base` and of the corrections."""
     base: SeedMaker | None = None
     """The query or the run whose table is corrected; None for a new table."""
+    shards: int | None = None
+    """The number of shards among which it is to be divided; None for that of the flow."""
 
     @property
     def bytes(self) -> int:
@@ -139,7 +141,7 @@ def write_piece(
 ) -> tuple[SeedPiece, list[SeedFile]]:
     """Write the rows of a shard into the folder of a seed; its manifest names them later."""
     files = [
-        _write(folder, name, piece, chunk.count, pack(Chunk.of(*chunk.living())))
+        write_bytes(folder, name, piece, chunk.count, pack(Chunk.of(*chunk.living())))
         for name, store in state.stores.items()
         for chunk in (() if store is None else store.chunks)
         if chunk.count
@@ -153,7 +155,7 @@ def write_corrections(folder: str, piece: int, panes: Iterable[pa.Table]) -> lis
     for table in panes:
         for start in range(0, table.num_rows, PANES_AT_ONCE):
             some = table.slice(start, PANES_AT_ONCE)
-            files.append(_write(folder, CORRECTIONS, piece, some.num_rows, _packed(some)))
+            files.append(write_bytes(folder, CORRECTIONS, piece, some.num_rows, _packed(some)))
     return files
 
 
@@ -244,6 +246,7 @@ def read_seed(folder: str) -> Seed:
         positions=tuple(head["positions"]),
         corrects=head["corrects"],
         base=None if head["base"] is None else SeedMaker(**head["base"]),
+        shards=head["shards"],
     )
 
 
@@ -252,7 +255,8 @@ def opened_seed(seed: Seed | str | None) -> Seed | None:
     return read_seed(seed) if isinstance(seed, str) else seed
 
 
-def _write(folder: str, store: str, piece: int, rows: int, value: bytes) -> SeedFile:
+def write_bytes(folder: str, store: str, piece: int, rows: int, value: bytes) -> SeedFile:
+    """Write a file into the folder of a seed."""
     name = f"{uuid4().hex}.arrow"
     system, path = locate(folder)
     system.create_dir(path, recursive=True)
@@ -288,6 +292,7 @@ __all__ = [
     "CORRECTIONS",
     "DAMAGE",
     "FORMAT",
+    "MANIFEST",
     "Seed",
     "SeedFile",
     "SeedMaker",
@@ -300,6 +305,7 @@ __all__ = [
     "read_seed",
     "require_free",
     "unreadable_file",
+    "write_bytes",
     "write_corrections",
     "write_piece",
     "write_seed",

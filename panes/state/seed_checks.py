@@ -17,7 +17,7 @@ from ...windows.times import MAX_TIME
 from ..watermarks.stored_watermarks import read_extra
 
 _NAME = re.compile(r"[0-9a-f]{32}\.arrow")
-_HEAD = {"seed", "steps", "maker", "positions", "corrects", "base"}
+_HEAD = {"seed", "steps", "maker", "positions", "corrects", "base", "shards"}
 _STAGE = re.compile(r"[1-9][0-9]{0,5} of [1-9][0-9]{0,5}")
 _COUNTS = {"dropped", "finished", "unassigned", "bad"}
 _FILE = {"name", "store", "piece", "rows", "size", "check"}
@@ -41,6 +41,7 @@ def checked(written: bytes, folder: str, format: int) -> dict[str, Any]:
         if number == 1:
             head = _as_later(head)
         _require(set(head) == _HEAD, "it has other parts")
+        _require(head["shards"] is None or _is_whole(head["shards"], 1, 2**20), "its shards are no number")
         _require(isinstance(head["corrects"], bool), "it does not say what its table is")
         for maker in (head["maker"], *([] if head["base"] is None else [head["base"]])):
             _require(set(maker) == {"owner", "batch"} and isinstance(maker["owner"], str), "its maker is none")
@@ -68,7 +69,7 @@ class _NoSeed(Exception):
 def _as_later(head: Mapping[str, Any]) -> dict[str, Any]:
     """A manifest of the first format, in which no seed had corrections."""
     steps = [{"corrections": [], **step} for step in head["steps"]]
-    return {"corrects": False, "base": None, **head, "steps": steps}
+    return {"corrects": False, "base": None, "shards": None, **head, "steps": steps}
 
 
 def _check_step(step: Mapping[str, Any], names: set[str]) -> None:

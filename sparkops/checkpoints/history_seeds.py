@@ -8,12 +8,13 @@ Guarded by tests/sparkops/checkpoints/test_history_seeds.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from ...errors import StateMismatch
 from ...files.listing import list_data_files
 from ...flows.flow import Flow, FlowSource, leaves_of
 from ...flows.histories import past_of
@@ -40,20 +41,42 @@ def seed_of_history(flow: Flow, input: Input, history: Any, until: datetime | st
     return write_seed(Seed(folder, tuple(steps), maker, positions=positions, corrects=True))
 
 
-def listed(flow: Flow) -> Flow:
-    """The flow over the files that there are now, of each source that is files."""
-    source = flow.source
-    if isinstance(source, FlowSource):
-        return replace(flow, source=replace(source, inputs=tuple(map(listed, source.inputs))))
-    return replace(flow, source=replace(source, input=_listed(source.input)))  # type: ignore[attr-defined, type-var]
+def listed(flow: Flow, positions: Sequence[str] = ()) -> Flow:
+    """The flow over the files that there are now, of each source that is files.
+
+    With the positions of a query these are the files that it has read, where the query has read some of them.
+    """
+    places = iter(positions)
+
+    def over(one: Flow) -> Flow:
+        source = one.source
+        if isinstance(source, FlowSource):
+            return replace(one, source=replace(source, inputs=tuple(map(over, source.inputs))))
+        made = _listed(source.input, next(places, "-"))  # type: ignore[attr-defined]
+        return replace(one, source=replace(source, input=made))  # type: ignore[type-var]
+
+    return over(flow)
 
 
-def _listed(input: Input) -> Input:
+def _listed(input: Input, position: str) -> Input:
     if not isinstance(input, FilesInput):
-        return input.over(_listed)
+        return input.over(lambda one: _listed(one, position))
     if input.listed is not None or input.streaming or input.format.as_spark:
         return input
-    return replace(input, listed=tuple(list_data_files(input.format.paths)))
+    files = list_data_files(input.format.paths)
+    offset = None if position == "-" else json.loads(position)
+    if offset is None or not FileOffset.planned(offset):
+        return replace(input, listed=tuple(files))
+    read = FileOffset.of(offset)
+    there = read.has(hashes_of([file.path for file in files]))
+    gone = len(read.read) - int(there.sum())
+    if there.any() and gone > 0:
+        raise StateMismatch(
+            f"{gone} of the {len(read.read)} files that the query has read are not in the history {input.describe()}, "
+            "so what it saw cannot be computed again: restore them, or give the rows of the past from another place"
+        )
+    known = [file for file, has in zip(files, there, strict=True) if has]
+    return replace(input, listed=tuple(known or files))
 
 
 def _position(input: Input) -> str:

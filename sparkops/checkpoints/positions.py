@@ -14,13 +14,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.fs as pafs
 from pyspark.errors import AnalysisException
 
-from ...errors import InvalidArgument, StateMismatch
+from ...errors import InvalidArgument, StateMismatch, UncombineError
 from ...files.listing import list_data_files
+from ...files.paths import locate
 from ...flows.flow import Flow, leaves_of
 from ...flows.graph import graph_of
-from ...panes.state.seed import Seed, opened_seed
+from ...panes.state.seed import MANIFEST, Seed, opened_seed, read_seed
 from ..files_input import FilesInput
 from ..inputs import Input
 from ..planners.file_offset import FileOffset
@@ -34,8 +36,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+EVOLVED, FORMER = "seed", "former"
+"""The folders in a new checkpoint of the seed that a changed flow begins with, and of that which it is made of."""
+
+
 def seed_at_start(flow: Flow, start: Seed | str | None, spark: SparkSession, checkpoint: str) -> Seed | None:
     """The seed with which a query starts; None without one, and as soon as each step has stored its part of it."""
+    start = start or _evolved(checkpoint)
     if start is None and not _begun_with_seed(flow, spark, checkpoint):
         return None
     steps = len(graph_of(flow).steps)
@@ -53,6 +60,41 @@ def seed_at_start(flow: Flow, start: Seed | str | None, spark: SparkSession, che
             "which has read more: give the seed with which the query first started, or a new checkpoint"
         )
     return seed
+
+
+def in_shards(flow: Flow, checkpoint: str) -> Flow:
+    """The flow in the number of shards that `uc.evolve` has named for a checkpoint."""
+    folder = _evolved(checkpoint)
+    shards = None if folder is None else read_seed(folder).shards
+    return flow if shards is None else with_shards(flow, shards)
+
+
+def with_shards(flow: Flow, shards: int) -> Flow:
+    """The flow, and all that it is made of, in so many shards."""
+    if type(shards) is not int or shards < 1:
+        raise InvalidArgument(f"shards= must be a whole number of at least 1, but is {shards!r}")
+    source = flow.source
+    if source.inputs:
+        inputs = tuple(with_shards(one, shards) for one in source.inputs)
+        source = replace(source, inputs=inputs)  # type: ignore[type-var]
+    return replace(flow, source=source, settings=replace(flow.settings, shards=shards))
+
+
+def _evolved(checkpoint: str) -> str | None:
+    """The folder of the seed that `uc.evolve` has left in a new checkpoint; raises if it was not finished."""
+    try:
+        system, inside = locate(checkpoint)
+    except UncombineError:  # an address that Spark alone knows
+        return None
+    folders = [f"{inside}/{name}" for name in (EVOLVED, FORMER)]
+    there = [info.type == pafs.FileType.Directory for info in system.get_file_info(folders)]
+    manifest = system.get_file_info(f"{inside}/{EVOLVED}/{MANIFEST}").type == pafs.FileType.File
+    if any(there) and not manifest:
+        raise StateMismatch(
+            f"the checkpoint {checkpoint!r} was begun by evolve() and not finished, so that it would start from "
+            "nothing: delete the folder, and evolve the former checkpoint again"
+        )
+    return f"{checkpoint}/{EVOLVED}" if manifest else None
 
 
 def started_at(flow: Flow, seed: Seed | None) -> Flow:
@@ -157,4 +199,4 @@ def _begins_later(planner: FilePlanner, position: str) -> bool:
     return not (first.has(read) | batch.has(read)).all()
 
 
-__all__ = ["seed_at_start", "started_at"]
+__all__ = ["EVOLVED", "FORMER", "in_shards", "seed_at_start", "started_at", "with_shards"]

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ...flows.fingerprint.flow import Fingerprint
-from ...flows.graph import Feed, Step
-from ...panes.parcels import Parcel
+from ...flows.graph import Feed, Leaf, Step
+from ...panes.parcels import MARKS, Parcel
 from ...panes.rows.net_rows import net_rows
 from ...panes.shard.shard import Instant, Shard
 from ...panes.state.seed import SeedFile, SeedPiece, SeedStep, read_piece, write_corrections, write_piece
 from ...panes.watermarks.stored_watermarks import stored
+from ...panes.watermarks.watermarks import Watermarks
+from ...windows.times import MIN_TIME
 from ..inputs import wire_map
 from ..wire import WIRE_DDL, payloads, wire_batch
 from .replay import Replay
@@ -75,6 +78,32 @@ class History(Replay):
     """Runs a flow over bounded rows, and leaves its state in the folder of a seed."""
 
     folder: str = ""
+    marks: tuple[Watermarks | None, ...] = ()
+    """For each feed of a source, the watermarks of a former flow, which it comes to and does not pass."""
+    now: int = MIN_TIME
+    """The processing time of the former flow."""
+
+    def clock(self, leaf: Leaf) -> str | None:
+        return leaf.settings.processing_time
+
+    def inputs(self, step: Step) -> tuple[Watermarks, ...]:
+        pairs = zip(super().inputs(step), self._marks_of(step), strict=True)
+        return tuple(own if former is None else replace(own, hold=former.least) for own, former in pairs)
+
+    def packed(self, step: Step) -> DataFrame:
+        """The rows of all feeds of a step, and the reports of the former flow after them."""
+        packed = super().packed(step)
+        for place, former in enumerate(self._marks_of(step)):
+            if former is not None:
+                for shard, payload in product(self.ids, _end(former, place, self.now)):
+                    packed = self.input.with_row(packed, shard, payload)
+        return packed
+
+    def _marks_of(self, step: Step) -> list[Watermarks | None]:
+        """The watermarks of the former flow for each feed of a step."""
+        feeds = [feed for one in self.graph.steps for feed in one.feeds if feed.leaf is not None]
+        by_feed = dict(zip(feeds, self.marks or [None] * len(feeds), strict=True))
+        return [by_feed.get(feed) for feed in step.feeds]
 
     def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         play = PlayHistory(
@@ -114,6 +143,14 @@ class History(Replay):
             files=tuple(file for one in shards.values() for file in one.files),
             corrections=tuple(file for one in shards.values() for file in one.corrections),
         )
+
+
+def _end(former: Watermarks, place: int, now: int) -> list[bytes]:
+    """The parcels that take an input to where that of a former flow was."""
+    reports = [{"source": name, "time": time, "at": now} for name, (time, _) in former.sources.items()]
+    hold = [{"source": None, "time": former.hold, "at": now}]
+    kinds = (("marks", reports), ("hold", hold))
+    return [Parcel(kind, pa.Table.from_pylist(rows, schema=MARKS), input=place).pack() for kind, rows in kinds]
 
 
 @dataclass(frozen=True)

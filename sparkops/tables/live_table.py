@@ -23,7 +23,7 @@ from ...tables import Keeper, Writer, table_flow, target_of
 from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
-from ..checkpoints.positions import seed_at_start, started_at
+from ..checkpoints.positions import in_shards, seed_at_start, started_at
 from ..ending import end_without_input
 from ..progress_log import LOG, listen, own_error
 from ..query_log import last_commit, last_plan, query_id
@@ -160,7 +160,7 @@ def live_table(
     place = target_of(target)
     settled, layout = table_flow(flow, keys)
     place.check(layout)
-    settled = as_stored(settled, spark, checkpoint)
+    settled = in_shards(as_stored(settled, spark, checkpoint), checkpoint)
     seed = seed_at_start(settled, options.start, spark, checkpoint)
     settled = started_at(settled, seed)
     route = checked_route(route_of(settled), checkpoint, options.same, seed)

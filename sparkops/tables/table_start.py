@@ -68,7 +68,9 @@ class TableStart:
 
     def _correct(self, spark: SparkSession, seed: Seed, patient: bool) -> None:
         """Make the table that the seed takes for shown, of that of its base."""
-        keeper = Keeper(self.place.writer(self.layout, seed.maker.owner))
+        writer = self.place.writer(self.layout, seed.maker.owner)
+        writer.adapts = True
+        keeper = Keeper(writer)
         packed = self._packed(spark, seed)
         packed.persist()
         try:

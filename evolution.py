@@ -1,0 +1,126 @@
+"""The change of a running flow: a new checkpoint, or a seed, for the flow as it is now, of the state that there is.
+
+Guarded by tests/flows/evolution/test_evolution.py and tests/sparkops/checkpoints/test_evolved_checkpoints.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+from .errors import InvalidArgument
+from .flows.evolution.plan import Planned, in_mode_of
+from .flows.flow import Flow
+from .panes.state.seed import Seed, read_seed
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """What a changed flow keeps of the state of the flow as it was; `uc.evolve` makes it."""
+
+    plan: Planned
+    rows: int
+    """The rows of the state as it was."""
+    bytes: int
+    """The bytes of the state as it was."""
+    seed: Seed | None = None
+    """The seed for the flow as it is now; None if it was only asked what would become of the state."""
+
+    @property
+    def corrections(self) -> int:
+        """The rows that the changed flow shows first, since they are not as they were shown."""
+        steps = () if self.seed is None else self.seed.steps
+        return sum(file.rows for step in steps for file in step.corrections)
+
+    def __str__(self) -> str:
+        about = f"{self.rows:,} rows of state in {self.bytes:,} bytes"
+        more = "" if self.seed is None else f"; {self.corrections:,} rows to be shown first"
+        return "\n".join([*self.plan.lines(), f"{about}{more}"])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def evolve(
+    checkpoint: str | PathLike[str] | Seed,
+    flow: Flow,
+    *,
+    to: str | PathLike[str] | None = None,
+    history: Any = None,
+    shards: int | None = None,
+    renames: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> Evolution:
+    """Make a new checkpoint for a changed flow, of the checkpoint of the flow as it was, which stays as it is.
+
+    What the change does not concern is kept, to the last bit. Combiners may be renamed, put in another order, removed,
+    and read larger integers; the trigger may be another one, which starts fresh. All else is computed from the history:
+    other combiners, keys, windows, functions, filters before a grouping, sources, and steps. What was shown and is now
+    different is retracted as it was shown and shown anew: by a live table before its first batch, also when no new data
+    come; by any other sink with the first batch. What has expired stays as it was shown.
+
+    Parameters
+    ----------
+    checkpoint
+        The folder of the checkpoint, whose query has ended; or a seed, for a flow in this process.
+    flow
+        The flow as it is now.
+    to
+        A new folder: the checkpoint with which the changed flow is started, or the seed if a seed was given.
+    history
+        The rows that the former flow has read, as `flow.seed` takes them; needed where something is computed. Files
+        that the query has read are found by its position, and later ones left to it.
+    shards
+        The number of shards, for a query on Spark; that of the flow if not given.
+    renames
+        The names before of combiners, where that is not clear: `{"total": "sum"}`.
+    dry_run
+        True to say what would be kept, computed and dropped, and to write nothing.
+
+    Returns
+    -------
+    Evolution
+        Its text has a line a step. `.seed` is the seed of the changed flow.
+
+    Examples
+    --------
+    >>> import tempfile, uncombine as uc
+    >>> rows = [{"ts": 0, "user": "ada", "x": 5}, {"ts": 1, "user": "ada", "x": 7}]
+    >>> hours = uc.flow(rows, watermark="1 minute").window("1 hour", "each row", mode="retracting")
+    >>> before, now = hours.combine(by="user", n=uc.Count()), hours.combine(by="user", total=uc.Sum("x"))
+    >>> folder = tempfile.mkdtemp()
+    >>> seed = before.run([uc.Elements(rows)]).seed(f"{folder}/before")
+    >>> change = uc.evolve(seed, now, history=rows, to=f"{folder}/now")
+    >>> then = now.run([uc.Elements([{"ts": 2, "user": "ada", "x": 1}])], start=change.seed)
+    >>> [(row["total"], row["diff"]) for row in then.collect()]
+    [(None, -1), (12, 1), (12, -1), (13, 1)]
+    """
+    if not isinstance(flow, Flow):
+        raise InvalidArgument(f"evolve() takes the flow as it is now, but was given {flow!r}")
+    if to is None and not dry_run:
+        raise InvalidArgument("evolve() writes into a new folder: give to=, or dry_run=True to see what it would do")
+    target, names = None if dry_run or to is None else fspath(to), dict(renames or {})
+    if isinstance(checkpoint, Seed):
+        if shards is not None:
+            raise InvalidArgument("shards= is for checkpoints of Spark, and a seed has none: leave it out")
+        return _of_seed(checkpoint, flow, target, history, names)
+    from .sparkops.checkpoints.evolved import evolve_checkpoint
+
+    plan, rows, size, seed = evolve_checkpoint(fspath(checkpoint), flow, target, history, shards, names)
+    return Evolution(plan, rows, size, seed)
+
+
+def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames: Mapping[str, str]) -> Evolution:
+    from .local.evolved_seeds import evolve_here, plan_here
+
+    former = read_seed(former.folder)
+    flow = in_mode_of(flow, [step.made_by for step in former.steps])
+    plan = plan_here(former, flow, history is not None, renames)
+    rows = sum(count for step in former.steps for count in step.rows.values())
+    seed = None if target is None else evolve_here(former, flow, plan, history, target)
+    return Evolution(plan, rows, former.bytes, seed)
+
+
+__all__ = ["Evolution", "evolve"]

@@ -1,0 +1,173 @@
+"""A seed made of another one by a plan: files of rows are copied, converted, or those of a history.
+
+Guarded by tests/flows/evolution/test_evolution.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import InvalidArgument
+from ...panes.grouping.conversion import Conversion, shown_panes
+from ...panes.grouping.stage import GroupingStage
+from ...panes.state.codec import pack, unpack
+from ...panes.state.seed import (
+    DAMAGE,
+    Seed,
+    SeedFile,
+    SeedMaker,
+    SeedStep,
+    file_bytes,
+    unreadable_file,
+    write_bytes,
+    write_seed,
+)
+from ...panes.state.store import Chunk
+from ..fingerprint.differences import number_of
+from .plan import Planned, StepPlan
+
+
+class SeedWork(Protocol):
+    """Works on the files of seeds, in this process or in tasks."""
+
+    def files(self, change: Callable[[SeedFile], SeedFile | None], files: Sequence[SeedFile]) -> list[SeedFile]:
+        """The files that a function makes of others, one of each, or none."""
+
+    def net(self, panes: Callable[[ShownFile], pa.Table], files: Sequence[ShownFile], folder: str) -> list[SeedFile]:
+        """Write the panes that a function reads from files, netted, as corrections."""
+
+
+@dataclass(frozen=True)
+class ChangeFile:
+    """Takes a file of stored rows from one seed into another."""
+
+    source: str
+    target: str
+    conversion: Conversion | None
+
+    def __call__(self, file: SeedFile) -> SeedFile | None:
+        if self.conversion is None:
+            value = file_bytes(self.source, file)
+            return write_bytes(self.target, file.store, file.piece, file.rows, value)
+        _, table, wake = stored_rows(self.source, file).living()
+        made = self.conversion(file.store, table, wake)
+        if made is None:
+            return None
+        rows, clocks = made
+        chunk = Chunk.of(np.zeros(rows.num_rows, np.uint64), rows, dict(clocks))
+        return write_bytes(self.target, file.store, file.piece, rows.num_rows, pack(chunk))
+
+
+@dataclass(frozen=True)
+class ShownFile:
+    """A file of windows whose outstanding panes are shown, or are to be taken back."""
+
+    folder: str
+    file: SeedFile
+    diff: int
+
+
+@dataclass(frozen=True)
+class ShownPanes:
+    """Reads the panes that files of windows take for shown, in the columns of an output as it is now."""
+
+    keys: Mapping[int, tuple[str, ...]]
+    """The names of the key columns, of files of before (-1) and of now (1)."""
+    schema: pa.Schema
+
+    def __call__(self, one: ShownFile) -> pa.Table:
+        _, table, _ = stored_rows(one.folder, one.file).living()
+        return shown_panes(table, self.keys[one.diff], self.schema, one.diff)
+
+
+def stored_rows(folder: str, file: SeedFile) -> Chunk:
+    """The rows of a file of a seed with their clocks, without hashes."""
+    value = file_bytes(folder, file)
+    try:
+        return unpack(value, lambda table: np.zeros(table.num_rows, np.uint64))
+    except DAMAGE as error:
+        raise unreadable_file(folder, file, f"cannot be read ({type(error).__name__})") from None
+
+
+def write_changed(
+    former: Seed,
+    plan: Planned,
+    computed: Sequence[SeedStep],
+    folder: str,
+    work: SeedWork,
+    positions: Sequence[str],
+    shards: int | None = None,
+) -> Seed:
+    """Write the seed that a plan makes of another one, with the steps that were computed into the same folder."""
+    before = {number_of(step.made_by): step for step in former.steps}
+    steps = list(computed)
+    for one in plan.steps if not plan.computed else ():
+        if (step := before.get(one.step.number)) is not None:
+            files = work.files(ChangeFile(former.folder, folder, one.conversion), step.files)
+            steps.append(replace(step, made_by=_laid_out(step, one), files=tuple(files)))
+    steps = _corrected(former, before, plan, steps, folder, work)
+    maker = SeedMaker(owner=uuid4().hex, batch=0)
+    return write_seed(
+        Seed(
+            folder=folder,
+            steps=tuple(steps),
+            maker=maker,
+            positions=tuple(positions),
+            corrects=True,
+            base=former.maker,
+            shards=shards,
+        )
+    )
+
+
+def _laid_out(before: SeedStep, one: StepPlan) -> Mapping[str, Any]:
+    """The fingerprint of a step now, whose rows lie as they lay before."""
+    return {**one.made_by, "shards": before.made_by["shards"], "whole_keys": before.made_by["whole_keys"]}
+
+
+def _corrected(
+    former: Seed,
+    before: Mapping[int, SeedStep],
+    plan: Planned,
+    steps: Sequence[SeedStep],
+    folder: str,
+    work: SeedWork,
+) -> list[SeedStep]:
+    """The steps, the last of which has the panes that it takes for shown and nobody has, and the reverse."""
+    last, out = plan.steps[-1], list(steps)
+    was = before.get(max(before, default=0))
+    same_place = was is not None and number_of(was.made_by) == last.step.number
+    stage = last.step.stage
+    if (last.fate == "kept" and same_place) or not isinstance(stage, GroupingStage) or not stage.grouping.retracting:
+        return out
+    place = next((place for place, step in enumerate(out) if number_of(step.made_by) == last.step.number), None)
+    old = _windows(former.folder, was.files, -1) if was is not None else []
+    new = _windows(folder, out[place].files, 1) if place is not None else []
+    keys = {1: _keys(last.made_by), -1: () if was is None else _keys(was.made_by)}
+    schema = stage.operator(*last.step.schemas).output_schema
+    panes = work.net(ShownPanes(keys, schema), [*old, *new], folder)
+    if not panes:
+        return out
+    if place is None:
+        raise InvalidArgument(
+            "the history has no rows for the last step, so nothing can take the place of what was shown"
+        )
+    out[place] = replace(out[place], corrections=tuple(panes))
+    return out
+
+
+def _windows(folder: str, files: Iterable[SeedFile], diff: int) -> list[ShownFile]:
+    return [ShownFile(folder, file, diff) for file in files if file.store == "windows"]
+
+
+def _keys(made_by: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name, _ in made_by["by"])
+
+
+__all__ = ["ChangeFile", "SeedWork", "ShownFile", "ShownPanes", "stored_rows", "write_changed"]

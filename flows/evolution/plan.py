@@ -1,0 +1,250 @@
+"""The plan of a change: what becomes of the state of each step, as values and as lines for people.
+
+A step is kept where the change does not concern it, and converted where its stored rows go on in other columns. Where
+neither is right for some step all are computed from the history: what a step has shown and what the next one has seen
+must be the same, and a history that is played at once shows less on the way.
+
+Guarded by tests/flows/evolution/test_evolution.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from ...combiners import Combiner
+from ...combiners.read_repr import read_combiner
+from ...errors import InvalidArgument, StateMismatch, UncombineError
+from ...panes.grouping.conversion import Conversion
+from ...panes.grouping.operator import Operator
+from ...panes.grouping.stage import GroupingStage
+from ..fingerprint.differences import changes, free_changes, kind_of, number_of, words_of
+from ..fingerprint.flow import Fingerprint
+from ..flow import Flow
+from ..graph import Graph, Step
+from ..seeds import FREE
+
+Fate = Literal["kept", "converted", "computed"]
+"""What becomes of the state of a step."""
+
+_CONVERTED = {"combiners", "trigger", "reads", "after", "shows", "stage", "code", *FREE}
+"""The parts of a fingerprint that may differ where stored rows are converted; `code` only that of what is gone."""
+
+_KIND = re.compile(r"(u?int|decimal)(?:128|256)?(?:\(?)(\d+)((?:, \d+\))?)")
+"""A type of whole numbers or decimals: its kind, its width, and the scale of a decimal."""
+
+_NAMES_ONLY = ("select", "drop")
+"""The transforms after a step that leave the values of its panes as they are."""
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """The plan for the state of one step."""
+
+    step: Step
+    made_by: Fingerprint
+    """The fingerprint of the step as it is now."""
+    former: Fingerprint | None
+    """The fingerprint of the step in whose place it is; None if there was none."""
+    fate: Fate
+    lines: tuple[str, ...] = ()
+    """What happens, in words."""
+    conversion: Conversion | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The name that each combiner had before."""
+
+    def __str__(self) -> str:
+        told = "; ".join(self.lines)
+        return f"step {self.step.number}, {words_of(self.made_by)}: {self.fate}{': ' if told else ''}{told}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plan for a whole flow."""
+
+    steps: tuple[StepPlan, ...]
+    lost: tuple[str, ...] = ()
+    """The steps whose state is dropped, in words."""
+
+    @property
+    def computed(self) -> bool:
+        """True if the steps are computed from the history."""
+        return any(one.fate == "computed" for one in self.steps)
+
+    def lines(self) -> Iterator[str]:
+        """The plan in words, a line a step."""
+        yield from map(str, self.steps)
+        yield from (f"{words}: dropped" for words in self.lost)
+
+
+def in_mode_of(flow: Flow, former: Sequence[Fingerprint]) -> Flow:
+    """The flow, whose last grouping retracts as that of before did, where its mode is left open: in a live table."""
+    last = flow.stages[-1] if flow.stages else None
+    was = max(former, key=number_of, default={})
+    if not isinstance(last, GroupingStage) or last.open_grouping.options.get("mode") is not None:
+        return flow
+    if was.get("mode") != repr("retracting") or last.grouping.retracting:
+        return flow
+    last = replace(last, grouping=last.grouping.with_mode("retracting"))
+    return replace(flow, stages=(*flow.stages[:-1], last))
+
+
+def planned(
+    former: Sequence[Fingerprint], graph: Graph, now: Sequence[Fingerprint], history: bool, renames: Mapping[str, str]
+) -> Planned:
+    """The plan for a flow whose state was made by another; raises where the change is refused, or needs a history."""
+    before = {number_of(one): one for one in former}
+    pairs = zip(graph.steps, now, strict=True)
+    steps = tuple(_step_plan(step, before.get(step.number), made_by, renames) for step, made_by in pairs)
+    if unused := set(renames).difference(*(one.names for one in steps)):
+        raise InvalidArgument(f"renames= names {min(unused)!r}, which is no combiner of the flow: leave it out")
+    lost = tuple(f"step {number}, {words_of(one)}" for number, one in before.items() if number > len(now))
+    _check_shown(before, steps)
+    needing = [one for one in steps if one.fate == "computed"]
+    if needing and not history:
+        told = "; ".join(str(one).replace(": computed: ", ": ") for one in needing)
+        raise StateMismatch(
+            f"the change cannot be made from the state alone, {told}: give history=, the rows that the query has read"
+        )
+    together = tuple(
+        replace(one, fate="computed", lines=(f"with step {needing[0].step.number}",)) if one not in needing else one
+        for one in (steps if needing else ())
+    )
+    return Planned(together or steps, lost)
+
+
+def _step_plan(step: Step, old: Fingerprint | None, made_by: Fingerprint, renames: Mapping[str, str]) -> StepPlan:
+    if old is None:
+        return StepPlan(step, made_by, None, "computed", ("it is new",))
+    laid_out = {**old, **{name: made_by[name] for name in (*FREE, "stage") if name in made_by}}
+    laid_out = {name: value for name, value in laid_out.items() if name not in FREE or name in made_by}
+    changed = [one for one in changes(laid_out, made_by) if one.text]
+    free = [f"{text}: earlier rows stay as they were" for text in free_changes(old, made_by)]
+    if not changed:
+        return StepPlan(step, made_by, old, "kept", tuple(free))
+    if kind_of(old) == kind_of(made_by) == "grouping" and isinstance(step.stage, GroupingStage):
+        converted = _converted(step, laid_out, made_by, renames, free)
+        if converted is not None:
+            return converted
+    told = tuple(dict.fromkeys(one.text for one in changed))
+    both = "combiners" in old and "combiners" in made_by
+    names = _names(dict(old["combiners"]), dict(made_by["combiners"]), renames) if both else {}
+    return StepPlan(step, made_by, old, "computed", told, names=names)
+
+
+def _converted(
+    step: Step, old: Fingerprint, made_by: Fingerprint, renames: Mapping[str, str], free: Sequence[str]
+) -> StepPlan | None:
+    """The plan to convert the stored windows of a grouping; None if they have to be computed."""
+    differing = {name for name in {**old, **made_by} if old.get(name) != made_by.get(name)}
+    differing -= {"filters"}
+    if not differing <= _CONVERTED or not _widened(dict(old["reads"]), dict(made_by["reads"])):
+        return None
+    stage = step.stage
+    assert isinstance(stage, GroupingStage)
+    operator = stage.operator(*step.schemas)
+    was, here = dict(old["combiners"]), dict(made_by["combiners"])
+    names = _names(was, here, renames)
+    if names.keys() != here.keys() or _other_code(old, made_by, names):
+        return None
+    before = {name: _former(text, names, was, operator) for name, text in was.items()}
+    if None in before.values():
+        return None
+    fresh = old["trigger"] != made_by["trigger"]
+    try:
+        conversion = Conversion.of(operator, before, names, fresh)  # type: ignore[arg-type]
+    except UncombineError:  # a column that a former combiner read is gone
+        return None
+    lines = [f"{name}= is kept" if name == names[name] else f"{name}= was {names[name]}=" for name in names]
+    lines += [f"{name}= is dropped" for name in was if name not in names.values()]
+    lines += ["the trigger starts fresh"] if fresh else []
+    return StepPlan(step, made_by, old, "converted", (*lines, *free), conversion, names)
+
+
+def _widened(was: Mapping[str, str], here: Mapping[str, str]) -> bool:
+    """True if each column that is read has its type, or a larger one of the same kind."""
+    return all(was[name] == kind or _larger(was[name], kind) for name, kind in here.items() if name in was)
+
+
+def _larger(was: str, kind: str) -> bool:
+    old, new = _KIND.fullmatch(was), _KIND.fullmatch(kind)
+    if old is None or new is None or old[1] != new[1] or old[3] != new[3]:
+        return False
+    return int(old[2]) <= int(new[2])
+
+
+def _names(was: Mapping[str, str], here: Mapping[str, str], renames: Mapping[str, str]) -> dict[str, str]:
+    """The name before of each combiner that was there."""
+    names = {name: renames.get(name, name) for name in here}
+    names = {name: old for name, old in names.items() if was.get(old) == here[name]}
+    left = {name: text for name, text in was.items() if name not in names.values()}
+    for name, text in here.items():
+        if name in names:
+            continue
+        alike = [old for old, other in left.items() if other == text]
+        if len(alike) > 1:
+            raise InvalidArgument(
+                f"{name}={text} could be {' or '.join(f'{old}=' for old in alike)} of before: write "
+                f"renames={{{name!r}: {alike[0]!r}}}"
+            )
+        if alike:
+            names[name] = alike[0]
+            del left[alike[0]]
+    return {name: names[name] for name in here if name in names}
+
+
+def _former(text: str, names: Mapping[str, str], was: Mapping[str, str], operator: Operator) -> Combiner | None:
+    """A combiner of before by its repr: that of now which is written alike, or one of the library."""
+    for name, old in names.items():
+        if was[old] == text:
+            return operator.grouping.combiners[name]
+    return read_combiner(text)
+
+
+def _other_code(old: Fingerprint, made_by: Fingerprint, names: Mapping[str, str]) -> bool:
+    """True if a function of what goes on computes otherwise."""
+    own: dict[str, Any] = {names.get(name, name): content for name, content in made_by["code"].items()}
+    former = {**old, "code": {name: content for name, content in old["code"].items() if name in own}}
+    return bool(changes(former, {**former, "code": {name: own[name] for name in former["code"]}}))
+
+
+def _check_shown(before: Mapping[int, Fingerprint], steps: Sequence[StepPlan]) -> None:
+    """Raise if panes were shown that a new state could not retract as they were shown."""
+    last = steps[-1] if steps else None
+    if last is None or (last.fate == "kept" and max(before, default=0) == last.step.number):
+        return
+    old = before[max(before)]
+    if kind_of(old) != "grouping" or kind_of(last.made_by) != "grouping":
+        raise StateMismatch(
+            f"{words_of(old)} shows rows that its state does not name, so they could not be corrected: start the "
+            "changed flow from flow.seed(history, to=) and into a new table"
+        )
+    if old["mode"] != last.made_by["mode"]:
+        raise StateMismatch(
+            f"the mode was {old['mode']} and is {last.made_by['mode']}, and panes of another mode cannot be corrected: "
+            "keep the mode, or start the changed flow from flow.seed(history, to=)"
+        )
+    if "retracting" in old["mode"] and not _alike(old, last.made_by):
+        raise StateMismatch(
+            "the steps after the last grouping are others, and the panes that were shown went through the former ones: "
+            "keep them but for select() and drop(), or start the changed flow from flow.seed(history, to=)"
+        )
+
+
+def _alike(old: Fingerprint, made_by: Fingerprint) -> bool:
+    """True if panes reach the result as they did, but for columns that are left out."""
+    ends = [
+        [
+            [entry["is"], entry["what"]]
+            for some in one.get("after", ())
+            for entry in some
+            if entry["is"] not in _NAMES_ONLY
+        ]
+        for one in (old, made_by)
+    ]
+    return ends[0] == ends[1]
+
+
+__all__ = ["Planned", "StepPlan", "in_mode_of", "planned"]

@@ -1,0 +1,57 @@
+"""The seed of a changed flow, made in this process of the seed of the flow as it was.
+
+Guarded by tests/flows/evolution/test_evolution.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..flows.evolution.changed_seed import ShownFile, write_changed
+from ..flows.evolution.former_marks import former_marks, processing_time
+from ..flows.evolution.plan import Planned, planned
+from ..flows.flow import Flow
+from ..flows.graph import graph_of
+from ..flows.histories import past_of
+from ..panes.grouping.grouping import DIFF
+from ..panes.rows.net_rows import net_rows
+from ..panes.state.seed import Seed, SeedFile, require_free, write_corrections
+from .history_run import HistoryRun
+from .run_seeds import fingerprints, seed_step
+
+
+def plan_here(former: Seed, flow: Flow, history: bool, renames: Mapping[str, str]) -> Planned:
+    """The plan for a flow of this process whose state was made by another one."""
+    graph = graph_of(flow)
+    return planned([step.made_by for step in former.steps], graph, fingerprints(flow, graph), history, renames)
+
+
+def evolve_here(former: Seed, flow: Flow, plan: Planned, history: Any, folder: str) -> Seed:
+    """Write the seed of the flow as it is now."""
+    require_free(folder)
+    computed = []
+    if plan.computed:
+        marks = former_marks(former, graph_of(flow))
+        run = HistoryRun(past_of(flow, history, None), marks, processing_time(former))
+        run.play()
+        pairs = zip(plan.steps, run.shards.values(), strict=True)
+        computed = [seed_step(one.step, shard, one.made_by, folder) for one, shard in pairs]
+    return write_changed(former, plan, computed, folder, HereWork(), former.positions)
+
+
+class HereWork:
+    """Works on the files of seeds in this process."""
+
+    def files(self, change: Callable[[SeedFile], SeedFile | None], files: Sequence[SeedFile]) -> list[SeedFile]:
+        return [made for file in files if (made := change(file)) is not None]
+
+    def net(self, panes: Callable[[ShownFile], pa.Table], files: Sequence[ShownFile], folder: str) -> list[SeedFile]:
+        if not files:
+            return []
+        return write_corrections(folder, 0, [net_rows(pa.concat_tables(map(panes, files)), DIFF)])
+
+
+__all__ = ["evolve_here", "plan_here"]

@@ -1,0 +1,125 @@
+"""The stored windows of a grouping as another grouping keeps them, which has other combiners or another trigger.
+
+Contents stay as they are, to the last bit; integers and decimals may become larger ones. A trigger that is another one
+starts fresh: each window is in hand at the next step, and what was shown stays known. Not promised: anything about
+windows of other keys, other bounds or another mode.
+
+Guarded by tests/flows/evolution/test_evolution.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners import Combiner, Plan
+from ...combiners.rows.columns import flat
+from ...errors import TypeMismatch
+from ...windows import timestamps
+from ...windows.times import MIN_TIME
+from .loaded_windows import OUTSTANDING, WAKE
+from .operator import Operator
+from .outstanding import OutstandingPanes
+from .pane_columns import VALUE
+from .pane_rows import pane_column, window_column
+
+Wake = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The columns of stored windows that go on, under the names that they have now."""
+
+    operator: Operator
+    """The operator of the grouping as it is now."""
+    contents: Mapping[int, int] = field(default_factory=dict)
+    """The place that each column of contents had before."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """The name that each result had before."""
+    fresh_trigger: bool = False
+
+    @classmethod
+    def of(
+        cls, operator: Operator, before: Mapping[str, Combiner], names: Mapping[str, str], fresh_trigger: bool
+    ) -> Conversion:
+        """The conversion from these combiners; `names` has the name before of each combiner now."""
+        former = Plan(before, operator.schema, append_only=not operator.grouping.changelog)
+        now = operator.plan
+        contents: dict[int, int] = {}
+        for name, was in names.items():
+            contents |= zip(now.places_of(name), former.places_of(was), strict=True)
+        return cls(operator, contents, names, fresh_trigger)
+
+    def __call__(self, store: str, table: pa.Table, wake: Wake) -> tuple[pa.Table, Wake] | None:
+        """Rows of a store with their clocks, as they are kept now; None for a store that is kept no more."""
+        kept = self.operator.initial().stores.get(store)
+        if kept is None:
+            return None
+        columns = [self._column(field, table) for field in kept.schema]
+        return pa.table(columns, schema=kept.schema), self._wake(store, wake, table.num_rows)
+
+    def _column(self, field: pa.Field, table: pa.Table) -> pa.Array:
+        kind, _, name = field.name.partition(".")
+        if kind == "acc":
+            return flat(table[f"acc.{self.contents[int(name)]}"]).cast(field.type)
+        if field.name == OUTSTANDING:
+            return self._outstanding(flat(table[OUTSTANDING]), field.type)
+        if kind == "num" and name in self.operator.shape.trigger and self.fresh_trigger:
+            first = self.operator.shape.first_trigger(table.num_rows)[name]
+            return pa.array(first, field.type) if first.dtype != np.object_ else pa.array(list(first), field.type)
+        return flat(table[field.name]).cast(field.type)
+
+    def _outstanding(self, lists: pa.ListArray, kind: pa.ListType) -> pa.ListArray:
+        records = self._records(lists.flatten(), kind.value_type)
+        offsets = np.asarray(lists.offsets) - lists.offsets[0].as_py()
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), records, type=kind)
+
+    def _records(self, records: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+        """Outstanding panes with the results that there are now; one that was not there is null."""
+        parts = dict(zip((one.name for one in records.type), records.flatten(), strict=True))
+        before = {VALUE + name: VALUE + was for name, was in self.values.items()}
+        none = pa.nulls(len(records))
+        columns = [parts.get(before.get(one.name, one.name), none).cast(one.type) for one in kind]
+        return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+    def _wake(self, store: str, wake: Wake, rows: int) -> Wake:
+        if store != "windows" or not self.fresh_trigger:
+            return wake
+        names = (*WAKE, *(["percentile"] if self.operator.percents else []))
+        return {name: wake["hold"] if name == "hold" else np.full(rows, MIN_TIME) for name in names}
+
+
+def shown_panes(table: pa.Table, keys: Sequence[str], schema: pa.Schema, diff: int) -> pa.Table:
+    """The outstanding panes of stored windows with this weight, in the columns of an output as it is now.
+
+    `keys` are the names of the stored key columns. A column that a pane did not have when it was shown is null.
+    """
+    panes = OutstandingPanes.of(flat(table[OUTSTANDING]))
+    records, owner = panes.records, pa.array(panes.owner)
+    parts = dict(zip((one.name for one in records.type), records.flatten(), strict=True))
+    columns = {name: flat(table[f"key.{i}"]).take(owner) for i, name in enumerate(keys)}
+    columns |= {name.removeprefix(VALUE): column for name, column in parts.items() if name.startswith(VALUE)}
+    columns |= {
+        "window": window_column(parts["start"], parts["end"]),
+        "event_time": timestamps(np.asarray(parts["event_time"])),
+        "diff": pa.array(np.full(len(panes), diff)),
+        "pane": pane_column(parts),
+    }
+    none = pa.nulls(len(panes))
+    return pa.table([_cast(columns.get(one.name, none), one) for one in schema], schema=schema)
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise TypeMismatch(
+            f"{field.name!r} was shown as {column.type} and is {field.type} now, so what was shown could not be taken "
+            "back: give the new result another name"
+        ) from None
+
+
+__all__ = ["Conversion", "shown_panes"]

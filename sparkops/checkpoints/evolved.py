@@ -1,0 +1,166 @@
+"""The checkpoint of a changed flow, made on Spark of the checkpoint of the flow as it was.
+
+The new folder has the seed with which its query begins, and nothing else before. A folder in which the seed was begun
+and not finished is refused by the query, since it would begin from nothing.
+
+Guarded by tests/sparkops/checkpoints/test_evolved_checkpoints.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...errors import InvalidArgument, StateMismatch
+from ...files.paths import locate
+from ...flows.evolution.changed_seed import ShownFile, ShownPanes, write_changed
+from ...flows.evolution.former_marks import former_marks, processing_time
+from ...flows.evolution.plan import Planned, in_mode_of, planned
+from ...flows.flow import Flow
+from ...flows.histories import past_of
+from ...panes.grouping.grouping import DIFF
+from ...panes.rows.net_rows import net_rows
+from ...panes.state.seed import Seed, SeedFile, require_free, write_corrections
+from ..inputs import DataFrameInput, column
+from ..query_log import last_commit, query_id
+from ..routes.history import History
+from ..routes.streaming import StreamRoute
+from ..routes.tasks import batches_of
+from ..source import spark_source
+from ..sql_types import dataframe_of, spark_schema
+from ..tuning.thin_function import thin_function
+from ..tuning.worker import ready
+from .contents import checkpoint
+from .history_seeds import listed
+from .positions import EVOLVED, FORMER, with_shards
+from .seeds import seed_of_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ITEMS = pa.schema([("item", pa.string())])
+
+
+def evolve_checkpoint(
+    path: str, flow: Flow, target: str | None, history: Any, shards: int | None, renames: Mapping[str, str]
+) -> tuple[Planned, int, int, Seed | None]:
+    """The plan, the rows and bytes of the state as it was, and the seed in the new checkpoint."""
+    source = spark_source(flow)
+    if source is None or not flow.source.streaming:
+        raise InvalidArgument(
+            "evolve() of a checkpoint takes the flow of a stream on Spark, as it is now: give uc.flow() spark= and "
+            "streaming=True, or a DataFrame of spark.readStream"
+        )
+    spark = source.input.spark
+    former = checkpoint(path, spark=spark)
+    require_ended(spark, path)
+    if shards is not None:
+        flow = with_shards(flow, shards)
+    steps = former.steps
+    flow = in_mode_of(flow, [one.made_by for one in steps])
+    route = StreamRoute(flow, source.route_input)
+    graph = route.graph
+    now = [route.fingerprint(step) for step in graph.steps]
+    plan = planned([one.made_by for one in steps], graph, now, history is not None, renames)
+    rows, size = sum(sum(one.rows.values()) for one in steps), sum(one.bytes for one in steps)
+    if target is None:
+        return plan, rows, size, None
+    require_free(target)
+    begun = f"{target}/{FORMER}"
+    old = seed_of_checkpoint(spark, path, begun, former.batch)
+    folder, computed = f"{target}/{EVOLVED}", []
+    if plan.computed:
+        past = listed(past_of(flow, history, None), old.positions)
+        marks = tuple(former_marks(old, graph))
+        computed = History(past, source.route_input, folder=folder, marks=marks, now=processing_time(old)).steps(now)
+    if last_commit(spark, path) != former.batch:
+        raise _runs(path)
+    seed = write_changed(old, plan, computed, folder, SparkWork(spark), old.positions, shards)
+    system, inside = locate(begun)
+    system.delete_dir(inside)
+    return plan, rows, size, seed
+
+
+def require_ended(spark: SparkSession, path: str) -> None:
+    """Raise if the query of a checkpoint runs."""
+    if query_id(spark, path) in {str(query.id) for query in spark.streams.active}:
+        raise _runs(path)
+
+
+def _runs(path: str) -> StateMismatch:
+    return StateMismatch(f"the query of the checkpoint {path!r} runs, and its state moves on: stop it, then evolve it")
+
+
+@dataclass(frozen=True)
+class SparkWork:
+    """Works on the files of seeds in tasks."""
+
+    spark: SparkSession
+
+    def files(self, change: Callable[[SeedFile], SeedFile | None], files: Sequence[SeedFile]) -> list[SeedFile]:
+        changed = self._mapped(files, _ChangeFiles(change), "item string").collect()  # few: one a file
+        return [SeedFile(**json.loads(row["item"])) for row in changed]
+
+    def net(self, panes: Callable[[ShownFile], pa.Table], files: Sequence[ShownFile], folder: str) -> list[SeedFile]:
+        assert isinstance(panes, ShownPanes)
+        if not files:
+            return []
+        shown = self._mapped(files, _ReadPanes(panes), spark_schema(panes.schema))
+        keys = [name for name in panes.schema.names if name in panes.keys[1]]
+        shown = shown.repartition(*map(column, [*keys, "window"]))
+        write = _WriteNet(folder, panes.schema)
+        written = DataFrameInput(shown).mapped(write, panes.schema.names, None, "item string", str).collect()
+        return [SeedFile(**json.loads(row["item"])) for row in written]
+
+    def _mapped(self, files: Sequence[SeedFile] | Sequence[ShownFile], task: Any, schema: Any) -> DataFrame:
+        rows = [{"item": json.dumps(asdict(file))} for file in files]
+        items = dataframe_of(self.spark, pa.Table.from_pylist(rows, schema=_ITEMS))
+        return items.repartition(max(len(rows), 1)).mapInArrow(thin_function(task), schema)
+
+
+@dataclass(frozen=True)
+class _ChangeFiles:
+    change: Callable[[SeedFile], SeedFile | None]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ready()
+        for item in _items(batches):
+            if (made := self.change(SeedFile(**item))) is not None:
+                yield pa.RecordBatch.from_pydict({"item": [json.dumps(asdict(made))]})
+
+
+@dataclass(frozen=True)
+class _ReadPanes:
+    panes: ShownPanes
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ready()
+        for item in _items(batches):
+            file = ShownFile(item["folder"], SeedFile(**item["file"]), item["diff"])
+            yield from batches_of(self.panes(file))
+
+
+@dataclass(frozen=True)
+class _WriteNet:
+    folder: str
+    schema: pa.Schema
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        some = [table for table in tables if table.num_rows]
+        if some:
+            net = net_rows(pa.concat_tables(some).cast(self.schema), DIFF)
+            for file in write_corrections(self.folder, 0, [net]):
+                yield pa.RecordBatch.from_pydict({"item": [json.dumps(asdict(file))]})
+
+
+def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        for text in batch.column(0).to_pylist():  # few: one a file
+            yield json.loads(text)
+
+
+__all__ = ["evolve_checkpoint"]

@@ -1,0 +1,143 @@
+"""A live table is right after its query was changed, with no row read twice and also when no new data come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, StateMismatch, TableMismatch
+
+SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
+FIRST = [(0, "a", 1), (1, "b", 2), (70, "a", 3), (5, "c", 4), (61, "d", 9)]
+THEN = [(62, "a", 10), (65, "b", 20), (5, "c", 40), (80, "e", 1)]
+URLS = ["duckdb:{}/a.db#totals", "delta:{}/totals", "parquet:{}/totals"]
+
+
+def put(folder: Path, name: str, rows: list[tuple[int, str, int]]) -> None:
+    folder.mkdir(exist_ok=True)
+    times, users, xs = zip(*rows, strict=True)
+    table = pa.table([pa.array([t * 1_000_000 for t in times], SCHEMA.field("ts").type), users, xs], schema=SCHEMA)
+    pq.write_table(table, folder / f"{name}.parquet")
+
+
+def flow(spark: SparkSession, folder: Path, shards: int | None = 2, **combiners: uc.Combiner) -> uc.Flow:
+    files = uc.Files(str(folder / "in"), order="name")
+    tuning = uc.Tuning(shards=shards)
+    rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=tuning)
+    return rows.window("1 minute", "each row", allowed_lateness="1 hour").combine(by="user", **combiners)
+
+
+def run(one: uc.Flow, url: str, folder: Path, checkpoint: str, **options: Any) -> list[dict[str, Any]]:
+    """The rows of the live table after all data that are there."""
+    trigger = {"availableNow": True}
+    live = one.to_table(url.format(folder), checkpoint=folder / checkpoint, trigger=trigger, **options)
+    live.awaitTermination()
+    rows = live.arrow().to_pylist()
+    return sorted(({k: v for k, v in row.items() if k != "event_time"} for row in rows), key=repr)
+
+
+def expected(folder: Path, **combiners: uc.Combiner) -> list[dict[str, Any]]:
+    """The rows of the table by a bounded run of all files."""
+    rows = pa.concat_tables([pq.read_table(path) for path in sorted((folder / "in").iterdir())])
+    minutes = uc.flow(rows).window("1 minute").combine(by="user", **combiners).run().to_arrow(flat=True)
+    names = ["user", "window_start", "window_end", *combiners]
+    return sorted(minutes.select(names).to_pylist(), key=repr)
+
+
+CHANGES: dict[str, tuple[dict[str, uc.Combiner], dict[str, uc.Combiner]]] = {
+    "added": ({"n": uc.Count()}, {"n": uc.Count(), "total": uc.Sum("x"), "middle": uc.Median("x")}),
+    "renamed": ({"n": uc.Count()}, {"rows": uc.Count()}),
+    "reordered": ({"n": uc.Count(), "most": uc.Max("x")}, {"most": uc.Max("x"), "n": uc.Count()}),
+}
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_live_table_follows_a_change(name: str, url: str, spark: SparkSession, tmp_path: Path) -> None:
+    before, now = CHANGES[name]
+    put(tmp_path / "in", "a", FIRST)
+    assert run(flow(spark, tmp_path, **before), url, tmp_path, "old") == expected(tmp_path, **before)
+    changed = flow(spark, tmp_path, **now)
+    history = uc.Files(str(tmp_path / "in")) if name == "added" else None
+    told = uc.evolve(tmp_path / "old", changed, history=history, dry_run=True)
+    assert told.seed is None
+    assert told.rows == 5
+    change = uc.evolve(tmp_path / "old", changed, to=tmp_path / "new", history=history)
+    assert str(change).startswith("step 1, a grouping by (user: string): " + ("computed" if history else "converted"))
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["seed"]
+    assert run(changed, url, tmp_path, "new") == expected(tmp_path, **now), "no new data"
+    put(tmp_path / "in", "b", THEN)
+    assert run(changed, url, tmp_path, "new") == expected(tmp_path, **now)
+    with pytest.raises(TableMismatch):
+        run(flow(spark, tmp_path, **before), url, tmp_path, "old")
+
+
+def test_a_query_goes_on_with_other_shards(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    one = flow(spark, tmp_path, None, n=uc.Count())
+    run(flow(spark, tmp_path, 3, n=uc.Count()), URLS[0], tmp_path, "old")
+    change = uc.evolve(tmp_path / "old", one, to=tmp_path / "new", shards=5)
+    assert [step.fate for step in change.plan.steps] == ["kept"]
+    put(tmp_path / "in", "b", THEN)
+    for name in ("c", "d"):
+        assert run(one, URLS[0], tmp_path, "new") == expected(tmp_path, n=uc.Count())
+        put(tmp_path / "in", name, [(81, "e", 5)])
+    assert uc.checkpoint(tmp_path / "new", spark=spark).steps[0].shards == 5
+
+
+def test_another_sink_gets_the_corrections_with_the_first_batch(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+
+    def written(one: uc.Flow, checkpoint: str) -> list[dict[str, Any]]:
+        out = str(tmp_path / f"{checkpoint} out")
+        stream = one.write_stream(checkpoint=tmp_path / checkpoint).format("parquet").option("path", out)
+        stream.trigger(availableNow=True).start().awaitTermination()
+        return pq.read_table(out).drop_columns(["pane", "event_time"]).to_pylist()
+
+    def retracting(**combiners: uc.Combiner) -> uc.Flow:
+        files = uc.Files(str(tmp_path / "in"), order="name")
+        rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=2))
+        return rows.window("1 minute", "each row", "retracting").combine(by="user", **combiners)
+
+    first = written(retracting(n=uc.Count()), "old")
+    now = retracting(n=uc.Count(), total=uc.Sum("x"))
+    uc.evolve(tmp_path / "old", now, to=tmp_path / "new", history=str(tmp_path / "in"))
+    put(tmp_path / "in", "b", [(62, "d", 10)])
+    left: dict[str, int] = {}
+    for row in [*({**row, "total": None} for row in first), *written(now, "new")]:
+        key = repr((row["user"], row["window"]["start"].timestamp(), row["n"], row["total"]))
+        left[key] = left.get(key, 0) + row["diff"]
+    assert sorted(key for key, count in left.items() if count) == sorted(
+        map(repr, [("a", 0.0, 1, 1), ("b", 0.0, 1, 2), ("c", 0.0, 1, 4), ("a", 60.0, 1, 3), ("d", 60.0, 2, 19)])
+    )
+    assert set(left.values()) == {0, 1}
+
+
+def test_changes_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    one = flow(spark, tmp_path, n=uc.Count())
+    run(one, URLS[0], tmp_path, "old")
+    added = flow(spark, tmp_path, n=uc.Count(), total=uc.Sum("x"))
+    with pytest.raises(StateMismatch, match=r"total=Sum\('x'\) was added.*: give history="):
+        uc.evolve(tmp_path / "old", added, to=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(InvalidArgument, match="a seed is written to a new folder"):
+        uc.evolve(tmp_path / "old", added, to=tmp_path / "old", history=str(tmp_path / "in"))
+    with pytest.raises(InvalidArgument, match="takes the flow of a stream on Spark"):
+        uc.evolve(tmp_path / "old", uc.flow(SCHEMA), to=tmp_path / "new")
+    live = one.to_table(URLS[0].format(tmp_path), checkpoint=tmp_path / "old")
+    with live, pytest.raises(StateMismatch, match="runs, and its state moves on: stop it"):
+        uc.evolve(tmp_path / "old", one, to=tmp_path / "new")
+    (tmp_path / "in" / "a.parquet").rename(tmp_path / "b.parquet")
+    put(tmp_path / "in", "c", THEN)
+    uc.evolve(tmp_path / "old", added, to=tmp_path / "elsewhere", history=str(tmp_path / "b.parquet"))
+    (tmp_path / "half" / "former").mkdir(parents=True)
+    with pytest.raises(StateMismatch, match=r"was begun by evolve\(\) and not finished"):
+        one.to_table(URLS[0].format(tmp_path), checkpoint=tmp_path / "half")
