@@ -227,6 +227,8 @@ __all__ = [  # noqa: RUF022
     "from_columns",
     "from_scalar",
     # Beside flows
+    "compare",
+    "Comparison",
     "changelog",
     "plot",
     "trigger_costs",
@@ -236,6 +238,7 @@ __all__ = [  # noqa: RUF022
 
 if TYPE_CHECKING:
     from . import changelog, plot, sparkops, testing
+    from .comparing import compare
     from .doors import flow
     from .evolution import evolve
     from .files.files import Files
@@ -246,6 +249,7 @@ if TYPE_CHECKING:
     from .sparkops.reasons import why
     from .sparkops.session import session
     from .sparkops.stored.accumulator import Accumulator
+    from .tables.comparison.comparison import Comparison
 else:
     # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
     _LAZY = {
@@ -256,10 +260,12 @@ else:
     }
     _HOMES = {
         "Clock": ".local.script",
+        "Comparison": ".tables.comparison.comparison",
         "Elements": ".local.script",
         "evolve": ".evolution",
         "Files": ".files.files",
         "Watermark": ".local.script",
+        "compare": ".comparing",
         "flow": ".doors",
         "trigger_costs": ".plot.costs",
     }

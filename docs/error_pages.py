@@ -31,6 +31,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Accumulators on Spark": ("sparkops/stored",),
     "Restart a query": ("panes/state", "panes/shard", "flows/fingerprint"),
     "Keep a table": ("tables", "sparkops/tables"),
+    "Compare": ("comparing", "tables/comparison", "sparkops/comparison", "local/compared_sides"),
     "Draw": ("plot",),
     "The command": ("cli",),
 }

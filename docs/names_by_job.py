@@ -33,6 +33,8 @@ PAGES = {
     "uncombine.changelogs": "changelog",
     "uncombine.flows.result": "run",
     "uncombine.local": "run",
+    "uncombine.comparing": "run",
+    "uncombine.tables.comparison": "run",
     "uncombine.plot": "plot",
     "uncombine.plot.costs": "run",
     "uncombine.testing": "testing",
@@ -66,6 +68,7 @@ METHODS: dict[str, set[str]] = {
     "KeyFunction": set(),
     "KeyContext": {"advance", "wake"},
     "Result": set(),
+    "Comparison": set(),
     "Checkpoint": set(),
 }
 
@@ -84,7 +87,7 @@ FIRST = [
     *("Flow.df", "Flow.to_table", "Flow.write_stream"),
     *("Flow.foreach_batch", "Flow.left_out", "Flow.replay"),
     *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.collect", "Result.to_pandas"),
-    *("Result.to_polars", "Result.to_arrow", "Result.to_table"),
+    *("Result.to_polars", "Result.to_arrow", "Result.to_table", "compare"),
     *("col", "when", "coalesce", "concat", "Expr", "progress", "watch"),
     *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),

@@ -192,7 +192,7 @@ class Result:
         ([5, 5, 7], [7])
         """
         panes, weight = self.panes, self.weight
-        self._warn_of_panes_that_stay()
+        warn_of_panes_that_stay(self)
         left_out = (weight, "pane", "step") if self.of_stages else (weight, "step")
         names = [name for name in panes.column_names if name not in left_out]
         if weight not in panes.column_names:
@@ -207,22 +207,6 @@ class Result:
         rows = panes.select(names).take(pa.array(first)).append_column(weight, pa.array(weights))
         rows = rows.filter(pa.array(weights != 0))
         return flat_panes(rows) if flat else rows
-
-    def _warn_of_panes_that_stay(self) -> None:
-        last = self.last
-        if last is None or not last.mode.startswith("accumulating"):
-            return
-        if last.window.merging:  # the first pane of a window that merged others takes the place of theirs
-            again = self.panes.num_rows > 0 and shows_again(last, self.each_batch)
-        else:
-            has_pane = "pane" in self.panes.column_names
-            again = has_pane and not pc.all(pc.struct_field(self.panes["pane"], "is_first")).as_py()
-        if again:
-            warnings.warn(
-                "windows can be shown again in mode='accumulating', where no pane retracts the one before it, so "
-                "table() has all of them: use mode='retracting'",
-                stacklevel=3,
-            )
 
     def to_table(self, target: str, keys: str | Sequence[str] | None = None) -> None:
         """Write the net result into a new table, all of it or nothing, as `flow.to_table` does for a bounded flow.
@@ -338,6 +322,24 @@ _PARTS |= {"pane": {"timing": "timing", "processing_time": "processing_time"}}
 """The columns that stand for parts of structs in flat panes."""
 
 
+def warn_of_panes_that_stay(result: Result) -> None:
+    """Warn of windows that are shown again in a mode that does not say which rows a pane replaces."""
+    last = result.last
+    if last is None or not last.mode.startswith("accumulating"):
+        return
+    if last.window.merging:  # the first pane of a window that merged others takes the place of theirs
+        again = result.panes.num_rows > 0 and shows_again(last, result.each_batch)
+    else:
+        has_pane = "pane" in result.panes.column_names
+        again = has_pane and not pc.all(pc.struct_field(result.panes["pane"], "is_first")).as_py()
+    if again:
+        warnings.warn(
+            "windows can be shown again in mode='accumulating', where no pane retracts the one before it, so "
+            "table() has all of them: use mode='retracting'",
+            stacklevel=3,
+        )
+
+
 def flat_panes(panes: pa.Table) -> pa.Table:
     """Panes without structs of their own: with `window_start`, `window_end`, `timing` and `processing_time`.
 
@@ -391,4 +393,4 @@ def _positive_zeros(value: Any) -> Any:
             return value
 
 
-__all__ = ["Result", "flat_panes"]
+__all__ = ["Result", "flat_panes", "warn_of_panes_that_stay"]

@@ -230,7 +230,7 @@ def whole(flow: Flow) -> Flow:
     if not isinstance(source, FlowSource) or source.streaming or flow.settings.replay:
         return flow
     source = replace(source, inputs=tuple(map(in_spark, source.inputs)))
-    frames = [_rows(branch) for branch in source.inputs]
+    frames = [frame_of(branch) for branch in source.inputs]
     input = DataFrameInput(united(frames)) if source.stage is None else _joined(flow, source, frames)
     over = SparkSource(replace(input, native=all(map(_native, source.inputs))))
     return replace(flow, source=over, source_schema=over.schema)
@@ -320,8 +320,8 @@ def _fitted(schema: pa.Schema, frame: DataFrame) -> DataFrame:
     return frame.select(*columns)
 
 
-def _rows(flow: Flow) -> DataFrame:
-    """The rows of a flow in a union or a join: a grouping of all rows gives none for no rows, as it does elsewhere."""
+def frame_of(flow: Flow) -> DataFrame:
+    """The rows of a flow for another one, or a comparison: a grouping of all rows gives none for no rows."""
     if not flow.stages or not isinstance(flow.stages[-1], GroupingStage):
         return flow.df
     panes = replace(flow, transforms=()).df

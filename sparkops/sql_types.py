@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import DataType, StructField, StructType
 
@@ -165,8 +166,19 @@ def spark_struct(fields: Iterable[pa.Field], what: str) -> StructType:
 
 def dataframe_of(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
     """All rows of a table as a DataFrame. Spark itself reads them up to the first chunk without rows."""
-    full = [batch for batch in table.to_batches() if batch.num_rows]
+    full = [_copied(batch) for batch in table.to_batches() if batch.num_rows]
+    if not full:  # Spark takes no struct with times that has no chunk at all
+        full = [pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in table.schema.types], schema=table.schema)]
     return spark.createDataFrame(pa.Table.from_batches(full, table.schema), schema)
+
+
+def _copied(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with copies of columns of lists that are slices, which Spark does not take if they have nulls."""
+    if not any(column.offset and pa.types.is_nested(column.type) for column in batch.columns):
+        return batch
+    places = pa.array(np.arange(batch.num_rows))
+    columns = [column.take(places) if pa.types.is_nested(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def scalar(result: pa.Scalar) -> Any:

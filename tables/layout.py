@@ -54,7 +54,7 @@ class Layout:
         """The columns of the table. A window is two columns, because few databases have structs."""
         fields = list[pa.Field]()
         for field in self.rows:
-            if field.name == self.diff or _is_pane(field):
+            if field.name == self.diff or is_pane(field):
                 continue
             ends = [(f"{field.name}_{end}", WINDOW.field(end).type) for end in _ENDS]
             columns = [pa.field(*each) for each in ends] if _is_window(field) else [pa.field(field.name, field.type)]
@@ -75,7 +75,7 @@ class Layout:
         """Rows of the flow in the columns of the table, each in its own type."""
         columns, names = list[pa.ChunkedArray](), list[str]()
         for field in self.rows:
-            if field.name == self.diff or _is_pane(field):
+            if field.name == self.diff or is_pane(field):
                 continue
             column = rows[field.name]
             parts = zip(_ENDS, column.flatten(), strict=True) if _is_window(field) else [("", column)]
@@ -122,16 +122,11 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
     if not isinstance(flow, Flow):
         ended = " that ends with window(...): add .combine(...)" if hasattr(flow, "combine") else ""
         raise InvalidArgument(f"a table is made of a flow, not of a {type(flow).__name__}{ended}")
-    flow = _settled(flow)
+    flow = retracting_flow(flow)
     check_filters(flow)
     output, schema = input_of(flow), flow.schema
     diff = output.diff
-    if diff is not None and diff not in schema.names:
-        raise UnknownColumn(
-            f"a table needs the weights of rows that can be retracted, but column {diff!r} is no longer there: keep "
-            "it in select() and map()",
-            diff,
-        )
+    require_weights(flow, "a table")
     if diff is None and output.panes and DIFF in schema.names:
         schema = schema.remove(schema.names.index(DIFF))
     layout = Layout(rows=schema, keys=tuple(_flat_names(schema, _keys(flow, schema, keys))), diff=diff)
@@ -139,7 +134,7 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
     return flow, layout
 
 
-def _settled(flow: Flow) -> Flow:
+def retracting_flow(flow: Flow) -> Flow:
     """The flow, whose last grouping retracts a row that it shows again."""
     last = flow.stages[-1] if flow.stages else None
     if not isinstance(last, GroupingStage):
@@ -158,6 +153,17 @@ def _settled(flow: Flow) -> Flow:
             "mode='retracting' for a table, or leave mode= out"
         )
     return replace(flow, stages=(*flow.stages[:-1], replace(last, grouping=grouping.with_mode("retracting"))))
+
+
+def require_weights(flow: Flow, what: str) -> None:
+    """Raise if rows that can be retracted have lost the column of their weights."""
+    diff = input_of(flow).diff
+    if diff is not None and diff not in flow.schema.names:
+        raise UnknownColumn(
+            f"{what} needs the weights of rows that can be retracted, but column {diff!r} is no longer there: keep it "
+            "in select() and map()",
+            diff,
+        )
 
 
 def _keys(flow: Flow, schema: pa.Schema, keys: str | Sequence[str] | None) -> list[str]:
@@ -211,8 +217,9 @@ def _is_window(field: pa.Field) -> bool:
     return field.name == _WINDOW and pa.types.is_struct(kind) and tuple(f.name for f in kind) == _ENDS
 
 
-def _is_pane(field: pa.Field) -> bool:
+def is_pane(field: pa.Field) -> bool:
+    """True for the column of the panes of a grouping."""
     return field.name == _PANE and field.type == PANE
 
 
-__all__ = ["CHANGE", "Layout", "table_flow"]
+__all__ = ["CHANGE", "Layout", "is_pane", "require_weights", "retracting_flow", "table_flow"]

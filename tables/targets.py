@@ -150,4 +150,14 @@ _KINDS: Mapping[str, Callable[[str], Target]] = {
     "iceberg": _iceberg,
 }
 
-__all__ = ["target_of"]
+
+def is_target(value: object) -> bool:
+    """True for the URL of a live table, also one that is not written rightly.
+
+    >>> is_target("duckdb:/data/shop.db#totals"), is_target("data/totals.parquet")
+    (True, False)
+    """
+    return isinstance(value, str) and value.partition(":")[0] in _KINDS and ":" in value
+
+
+__all__ = ["is_target", "target_of"]
