@@ -1,7 +1,7 @@
 """The command `uncombine`: its parts, each in a module of its own, and its exit codes.
 
-It ends with 0 if all is well, 1 if a check or a run failed, and 2 if it was used wrongly, which one line on stderr
-says. A user who ends it with Ctrl-C gets what there is, and 130.
+It ends with 0 if all is well, 1 if a check or a run failed or two sides differ, and 2 if it was used wrongly, which one
+line on stderr says. A user who ends it with Ctrl-C gets what there is, and 130.
 
 Guarded by tests/cli/test_command_line.py.
 """
@@ -20,6 +20,7 @@ import pyarrow as pa
 from .. import UncombineError, __version__
 from ..errors import LawViolation
 from .checkpoints import add_check, add_checkpoint
+from .comparisons import add_compare
 from .completion import add_completion
 from .failures import Failed
 from .laws import add_laws
@@ -67,7 +68,7 @@ def parser_of() -> Parser:
     parser = Parser("uncombine", description="Aggregations with windows, triggers and retractions.")
     parser.add_argument("--version", action="version", version=f"uncombine {__version__}")
     parser.command("demo", _demo, "show retractions, run them on Spark, and draw panes into out/")
-    for add in (add_run, add_replay, add_laws, add_check, add_checkpoint, add_completion):
+    for add in (add_run, add_replay, add_compare, add_laws, add_check, add_checkpoint, add_completion):
         add(parser)
     return parser
 

@@ -1,0 +1,103 @@
+"""`uncombine compare`: the net difference of two flows or tables, and a verdict as its exit code.
+
+It ends with 0 if both are the same, 1 if they differ, and 2 for any error, also one in a flow of the user.
+
+Guarded by tests/cli/test_comparisons.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ..comparing import compare
+from ..errors import InvalidArgument, UncombineError
+from ..files.files import Files
+from ..tables.comparison.comparison import Comparison
+from ..tables.targets import is_target
+from .failures import Failed, failures_of
+from .file_rows import add_format
+from .module_names import flow_at
+from .parser import Parser, count_of
+from .row_texts import json_lines
+
+_NAME = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+"""A module of the user and a name in it."""
+
+
+def add_compare(parser: Parser) -> None:
+    """The command, with its options."""
+    command = parser.command("compare", _compare, "say in which rows two flows or tables differ")
+    for name in ("old", "new"):
+        command.add_argument(
+            name, metavar=name.upper(), help="a file, folder or pattern, or MODULE:NAME of a flow, also of spark"
+        )
+    command.add_argument(
+        "--keys", metavar="COLUMN,...", help="the columns that identify a row; whole rows if not given"
+    )
+    command.add_argument("--diff", metavar="COLUMN", help="the weights of a changelog (default: diff, if it is there)")
+    command.add_argument(
+        "--tolerance", type=_tolerance, metavar="X", help="floats x and y may differ by X * max(1, |x|, |y|)"
+    )
+    command.add_argument(
+        "--examples", type=count_of, default=10, metavar="N", help="the most rows that are shown (default: 10)"
+    )
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_format(command)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    try:
+        sides = [_side(text, arguments) for text in (arguments.old, arguments.new)]
+        with failures_of("compare", (UncombineError, OSError)):
+            result = compare(
+                *sides,
+                keys=None if arguments.keys is None else arguments.keys.split(","),
+                diff=arguments.diff,
+                tolerance=arguments.tolerance,
+                examples=arguments.examples,
+            )
+    except Failed as error:  # 1 is for sides that differ
+        raise UncombineError(str(error)) from error
+    print(json.dumps(_facts(result)) if arguments.json else result)
+    return 0 if result.same else 1
+
+
+def _side(text: str, arguments: argparse.Namespace) -> Any:
+    """The flow that a text names, or files; a live table is left to be refused."""
+    if is_target(text):
+        return text
+    if _NAME.fullmatch(text) and not Path(text).exists():
+        return flow_at(text, "compare")
+    options: dict[str, Any] = {
+        name: value for name in ("delimiter", "encoding") if (value := getattr(arguments, name)) is not None
+    }
+    files = Files(text, format=arguments.format, **options)
+    listing = files.listed()
+    if not listing.files or listing.lost:
+        raise InvalidArgument(f"there is no file {text!r}")
+    return files
+
+
+def _facts(result: Comparison) -> dict[str, Any]:
+    """The result as JSON has it."""
+    names = ("same", "equal", "changed", "only_old", "only_new", "changed_columns")
+    examples = [json.loads(line) for line in json_lines(result.examples)]
+    return {**{name: getattr(result, name) for name in names}, "examples": examples}
+
+
+def _tolerance(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number such as 1e-9, but is {text!r}") from None
+
+
+__all__ = ["add_compare"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,126 @@
+"""`uncombine compare`: its words, its JSON, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from uncombine.cli.command_line import main
+
+OLD = pa.table({"k": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
+NEW = pa.table({"k": ["a", "b", "d"], "x": [1.0, 2.0 + 1e-9, 3.0]})
+
+MINE = """
+import uncombine as uc
+
+rows = uc.flow([{"ts": 0, "k": "a", "x": 1.0}, {"ts": 1, "k": "b", "x": 2.0}])
+both = rows.select("k", "x")
+
+def made():
+    return both
+
+def on_spark(spark):
+    df = spark.createDataFrame([(0, "a", 1.0)], "ts bigint, k string, x double")
+    return uc.flow(df, time=uc.col("ts").cast_time("us")).select("k", "x")
+
+def failing(table):
+    if table.num_rows:
+        raise ValueError("no such\\nluck")
+    return table
+
+fails = both.map(failing)
+window = rows.window("1 minute")
+"""
+
+
+@pytest.fixture
+def sides(user_module: Callable[[str, str], None], tmp_path: Path) -> Path:
+    pq.write_table(OLD, tmp_path / "old.parquet")
+    pyarrow.csv.write_csv(NEW, tmp_path / "new.csv")
+    user_module("mine_to_compare", MINE)
+    return tmp_path
+
+
+def test_sides_that_differ(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "old.parquet", "new.csv", "--keys", "k"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "old and new differ: 1 row changed, 1 only in old, 1 only in new, 1 equal"
+    assert lines[3].split() == ["changed", "b", "2.0", "2.000000001"]
+    assert main(["compare", "old.parquet", "new.csv", "--keys", "k", "--tolerance", "1e-6", "--examples", "1"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("1 row only in old, 1 only in new, 2 equal")
+    assert len(lines) == 3
+
+
+def test_sides_that_are_the_same(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "old.parquet", str(sides / "old.*")]) == 0
+    assert main(["compare", "mine_to_compare:both", "mine_to_compare:made", "--keys", "k,x"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "old and new are the same: 3 rows",
+        "old and new are the same: 2 rows",
+    ]
+
+
+def test_weights_that_are_named(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = pa.table({"k": ["a", "b", "c", "z", "z"], "x": [1.0, 2.0, 3.0, 0.0, 0.0], "w": [1, 1, 1, 1, -1]})
+    pq.write_table(changes, sides / "changes.parquet")
+    assert main(["compare", "old.parquet", "changes.parquet", "--diff", "w"]) == 0
+    assert main(["compare", "old.parquet", "changes.parquet"]) == 2
+    assert "only new has 'w'" in capsys.readouterr().err
+
+
+def test_the_result_as_json(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "old.parquet", "new.csv", "--keys", "k", "--json", "--examples", "2"]) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts == {
+        "same": False,
+        **dict.fromkeys(("equal", "changed", "only_old", "only_new"), 1),
+        "changed_columns": {"x": 1},
+        "examples": [
+            {"difference": "changed", "k": "b", "x_old": 2.0, "x_new": 2.000000001},
+            {"difference": "only in old", "k": "c", "x_old": 3.0, "x_new": None},
+        ],
+    }
+
+
+def test_options_of_csv(sides: Path) -> None:
+    (sides / "semicolons.txt").write_text("k;x\na;1.0\nb;2.0\nc;3.0\n")
+    (sides / "again.txt").write_text("k;x\nb;2.0\na;1.0\nc;3.0\n")
+    assert main(["compare", "semicolons.txt", "again.txt", "--format", "csv", "--delimiter", ";"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["old.parquet", "nothing.csv"], "there is no file 'nothing.csv'"),
+        (["old.parquet", "duckdb:shop.db#totals"], "new is a live table"),
+        (["old.parquet", "mine_to_compare:nothing"], "the module 'mine_to_compare' has no 'nothing'"),
+        (["old.parquet", "mine_to_compare:window"], "ends with window(...), which is no flow yet"),
+        (["mine_to_compare:fails", "mine_to_compare:both"], "ValueError: no such"),
+        (["old.parquet", "new.csv", "--keys", "z"], "keys= needs column 'z'"),
+        (["old.parquet", "new.csv", "--tolerance", "x"], "must be a number such as 1e-9, but is 'x'"),
+        (["old.parquet", "new.csv", "--tolerance", "0.1"], "tolerance= needs keys="),
+        (["old.parquet", "new.csv", "--examples", "-1"], "--examples"),
+        (["old.parquet"], "the following arguments are required: NEW"),
+        (["old.parquet", "new.csv", "--key", "k", "--nothing"], "compare has no option --nothing"),
+    ],
+)
+def test_an_error_is_a_sentence_and_2(
+    sides: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *arguments]) == 2
+    told = capsys.readouterr()
+    assert words in told.err
+    assert told.out == ""
+    assert len(told.err.splitlines()) == 1
+
+
+def test_a_flow_of_spark_with_a_file(sides: Path, spark: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "mine_to_compare:on_spark", str(sides / "old.parquet"), "--keys", "k"]) == 1
+    assert capsys.readouterr().out.startswith("old and new differ: 2 rows only in new, 1 equal")
