@@ -229,10 +229,11 @@ __all__ = [  # noqa: RUF022
     # Beside flows
     "compare",
     "Comparison",
+    "evolve",
+    "Evolution",
     "changelog",
     "plot",
     "trigger_costs",
-    "evolve",
     "UncombineError",
 ]
 
@@ -240,7 +241,7 @@ if TYPE_CHECKING:
     from . import changelog, plot, sparkops, testing
     from .comparing import compare
     from .doors import flow
-    from .evolution import evolve
+    from .evolution import Evolution, evolve
     from .files.files import Files
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
@@ -262,6 +263,7 @@ else:
         "Clock": ".local.script",
         "Comparison": ".tables.comparison.comparison",
         "Elements": ".local.script",
+        "Evolution": ".evolution",
         "evolve": ".evolution",
         "Files": ".files.files",
         "Watermark": ".local.script",

@@ -132,7 +132,7 @@ _RESULTS = {
 _OF_A_FLOW = [
     *("assign", "collect", "df", "distinct", "drop", "explain", "filter", "flat_map", "foreach_batch", "head"),
     *("in_order", "join", "left_out", "map", "pipe", "process", "rename", "replay", "run", "sample", "schema"),
-    *("select", "show"),
+    *("seed", "select", "show"),
     *("to_arrow", "to_pandas", "to_polars", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
 ]
 

@@ -18,7 +18,17 @@ from .panes.state.seed import Seed, read_seed
 
 @dataclass(frozen=True)
 class Evolution:
-    """What a changed flow keeps of the state of the flow as it was; `uc.evolve` makes it."""
+    """The state of a flow as it was, on its way to the flow as it is now; `uc.evolve` makes it.
+
+    >>> import tempfile, uncombine as uc
+    >>> rows = [{"ts": 0, "user": "ada", "x": 5}]
+    >>> hours = uc.flow(rows, watermark="1 minute").window("1 hour")
+    >>> before = hours.combine(by="user", n=uc.Count())
+    >>> seed = before.run([uc.Elements(rows)]).seed(f"{tempfile.mkdtemp()}/before")
+    >>> change = uc.evolve(seed, hours.combine(by="user", rows=uc.Count()), dry_run=True)
+    >>> print(*change.plan.lines())
+    step 1, a grouping by (user: string): converted: rows= was n=
+    """
 
     plan: Planned
     rows: int
@@ -57,9 +67,11 @@ def evolve(
 
     What the change does not concern is kept, to the last bit. Combiners may be renamed, put in another order, removed,
     and read larger integers; the trigger may be another one, which starts fresh. All else is computed from the history:
-    other combiners, keys, windows, functions, filters before a grouping, sources, and steps. What was shown and is now
-    different is retracted as it was shown and shown anew: by a live table before its first batch, also when no new data
-    come; by any other sink with the first batch. What has expired stays as it was shown.
+    other combiners, keys, windows, functions, filters before a grouping, sources, and steps. Then all steps are.
+
+    What was shown and is now different is retracted as it was shown and shown again: by a live table before its first
+    batch, also when no new data come; by any other sink with the first batch. What has expired stays as it was shown.
+    The live table gets new columns; one that the flow has no more has nulls.
 
     Parameters
     ----------
@@ -88,8 +100,10 @@ def evolve(
     --------
     >>> import tempfile, uncombine as uc
     >>> rows = [{"ts": 0, "user": "ada", "x": 5}, {"ts": 1, "user": "ada", "x": 7}]
-    >>> hours = uc.flow(rows, watermark="1 minute").window("1 hour", "each row", mode="retracting")
-    >>> before, now = hours.combine(by="user", n=uc.Count()), hours.combine(by="user", total=uc.Sum("x"))
+    >>> events = uc.flow(rows, watermark="1 minute")
+    >>> hours = events.window("1 hour", "each row", mode="retracting")
+    >>> before = hours.combine(by="user", n=uc.Count())
+    >>> now = hours.combine(by="user", total=uc.Sum("x"))
     >>> folder = tempfile.mkdtemp()
     >>> seed = before.run([uc.Elements(rows)]).seed(f"{folder}/before")
     >>> change = uc.evolve(seed, now, history=rows, to=f"{folder}/now")

@@ -31,6 +31,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Accumulators on Spark": ("sparkops/stored",),
     "Restart a query": ("panes/state", "panes/shard", "flows/fingerprint"),
     "Keep a table": ("tables", "sparkops/tables"),
+    "Change a running flow": ("evolution", "flows/evolution", "local/evolved_seeds", "sparkops/checkpoints/evolved"),
     "Compare": ("comparing", "tables/comparison", "sparkops/comparison", "local/compared_sides"),
     "Draw": ("plot",),
     "The command": ("cli",),

@@ -34,6 +34,7 @@ PAGES = {
     "uncombine.flows.result": "run",
     "uncombine.local": "run",
     "uncombine.comparing": "run",
+    "uncombine.evolution": "run",
     "uncombine.tables.comparison": "run",
     "uncombine.plot": "plot",
     "uncombine.plot.costs": "run",
@@ -69,6 +70,7 @@ METHODS: dict[str, set[str]] = {
     "KeyContext": {"advance", "wake"},
     "Result": set(),
     "Comparison": set(),
+    "Evolution": set(),
     "Checkpoint": set(),
 }
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import InvalidArgument
-from ...panes.grouping.conversion import Conversion, shown_panes
 from ...panes.grouping.stage import GroupingStage
 from ...panes.state.codec import pack, unpack
 from ...panes.state.seed import (
@@ -30,6 +29,7 @@ from ...panes.state.seed import (
 )
 from ...panes.state.store import Chunk
 from ..fingerprint.differences import number_of
+from .conversion import Conversion, shown_panes
 from .plan import Planned, StepPlan
 
 
@@ -66,7 +66,7 @@ class ChangeFile:
 
 @dataclass(frozen=True)
 class ShownFile:
-    """A file of windows whose outstanding panes are shown, or are to be taken back."""
+    """A file of windows whose outstanding panes are shown now, or are to be retracted."""
 
     folder: str
     file: SeedFile

@@ -17,7 +17,6 @@ from typing import Any, Literal
 from ...combiners import Combiner
 from ...combiners.read_repr import read_combiner
 from ...errors import InvalidArgument, StateMismatch, UncombineError
-from ...panes.grouping.conversion import Conversion
 from ...panes.grouping.operator import Operator
 from ...panes.grouping.stage import GroupingStage
 from ..fingerprint.differences import changes, free_changes, kind_of, number_of, words_of
@@ -25,9 +24,10 @@ from ..fingerprint.flow import Fingerprint
 from ..flow import Flow
 from ..graph import Graph, Step
 from ..seeds import FREE
+from .conversion import Conversion
 
 Fate = Literal["kept", "converted", "computed"]
-"""What becomes of the state of a step."""
+"""The ways in which the state of a step comes to be."""
 
 _CONVERTED = {"combiners", "trigger", "reads", "after", "shows", "stage", "code", *FREE}
 """The parts of a fingerprint that may differ where stored rows are converted; `code` only that of what is gone."""
@@ -50,7 +50,7 @@ class StepPlan:
     """The fingerprint of the step in whose place it is; None if there was none."""
     fate: Fate
     lines: tuple[str, ...] = ()
-    """What happens, in words."""
+    """The reasons, in words."""
     conversion: Conversion | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     """The name that each combiner had before."""

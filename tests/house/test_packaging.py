@@ -28,7 +28,8 @@ ROOMS = set(BELOW)
 
 # A module at the root becomes part of the package by lying there, so each one is named here on purpose.
 ROOT_FILES = {
-    *("__init__.py", "advice.py", "changelog.py", "comparing.py", "doors.py", "errors.py", "py.typed", "urls.py"),
+    *("__init__.py", "advice.py", "changelog.py", "comparing.py", "doors.py", "errors.py", "evolution.py", "py.typed"),
+    "urls.py",
 }
 
 USE = """

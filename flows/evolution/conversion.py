@@ -18,13 +18,13 @@ import pyarrow as pa
 from ...combiners import Combiner, Plan
 from ...combiners.rows.columns import flat
 from ...errors import TypeMismatch
+from ...panes.grouping.loaded_windows import OUTSTANDING, WAKE
+from ...panes.grouping.operator import Operator
+from ...panes.grouping.outstanding import OutstandingPanes
+from ...panes.grouping.pane_columns import VALUE
+from ...panes.grouping.pane_rows import pane_column, window_column
 from ...windows import timestamps
 from ...windows.times import MIN_TIME
-from .loaded_windows import OUTSTANDING, WAKE
-from .operator import Operator
-from .outstanding import OutstandingPanes
-from .pane_columns import VALUE
-from .pane_rows import pane_column, window_column
 
 Wake = Mapping[str, np.ndarray]
 
@@ -117,8 +117,8 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise TypeMismatch(
-            f"{field.name!r} was shown as {column.type} and is {field.type} now, so what was shown could not be taken "
-            "back: give the new result another name"
+            f"{field.name!r} was shown as {column.type} and is {field.type} now, so what was shown could not be "
+            "retracted: give the new result another name"
         ) from None
 
 
