@@ -10,7 +10,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, UncombineError
+from ..evolution import evolve
 from ..panes.showing import TablePreview, shown_rows
 from .module_names import flow_at
 from .parser import Parser
@@ -18,6 +19,7 @@ from .parser import Parser
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..flows.flow import Flow
     from ..sparkops.checkpoints.contents import Checkpoint
 
 
@@ -56,7 +58,8 @@ def add_check(parser: Parser) -> None:
 def _check(arguments: argparse.Namespace) -> int:
     from ..sparkops.checkpoints.before_restart import check_restart
 
-    restart = check_restart(flow_at(arguments.flow, "check"), arguments.checkpoint, arguments.same)
+    flow = flow_at(arguments.flow, "check")
+    restart = check_restart(flow, arguments.checkpoint, arguments.same)
     if arguments.json:
         steps = [
             {"stage": one.number, "step": one.words, "refused": [c.text for c in one.changes], "free": list(one.free)}
@@ -68,8 +71,18 @@ def _check(arguments: argparse.Namespace) -> int:
         lines += [f"not noted in the checkpoint, and taken for unchanged: {part}" for part in restart.unknown]
         print("\n".join(lines) or f"{arguments.checkpoint} has no state: the query starts from nothing")
         if restart.refusal is not None:
-            print(f"\n{restart.refusal}")
+            print(f"\n{restart.refusal}\n\n{_evolution(arguments.checkpoint, flow)}")
     return 0 if restart.refusal is None else 1
+
+
+def _evolution(checkpoint: str, flow: Flow) -> str:
+    """The way of a new checkpoint for a changed flow, with a line for each step."""
+    try:
+        change = evolve(checkpoint, flow, history=(), dry_run=True)
+    except UncombineError as error:
+        return f"uc.evolve({checkpoint!r}, ...) is refused: {error}"
+    more = ", history=..." if change.plan.computed else ""
+    return f"uc.evolve({checkpoint!r}, flow, to=...{more}) would make a new checkpoint:\n{change}"
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:

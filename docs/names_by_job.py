@@ -91,7 +91,7 @@ FIRST = [
     *("Elements", "Watermark", "Clock", "Result", "Result.table", "Result.collect", "Result.to_pandas"),
     *("Result.to_polars", "Result.to_arrow", "Result.to_table", "compare"),
     *("col", "when", "coalesce", "concat", "Expr", "progress", "watch"),
-    *("testing.check_flow", "testing.check_script", "testing.assert_rows"),
+    *("testing.check_flow", "testing.check_script", "testing.check_evolution", "testing.assert_rows"),
     *("aggregate", "Combiner", "Combiner.where", "Combiner.of", "Combiner.map", "Combiner.bind"),
     *("CombineFn", "CombineFn.add", "CombineFn.merge", "CombineFn.uncombine", "CombineFn.negate"),
 ]

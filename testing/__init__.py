@@ -13,9 +13,10 @@ except ModuleNotFoundError as missing:
 
 from .check import assert_rows
 from .checks import check_flow, check_script
+from .evolutions import check_evolution
 from .scripts import changelogs, scripts
 
-__all__ = ["assert_rows", "changelogs", "check_flow", "check_script", "scripts"]
+__all__ = ["assert_rows", "changelogs", "check_evolution", "check_flow", "check_script", "scripts"]
 
 
 def __dir__() -> list[str]:

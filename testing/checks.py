@@ -109,6 +109,7 @@ def check_flow(
         replays=replays,
         scale=scale,
         allow=allow,
+        made=Check,
         **options,
     )
 

@@ -49,16 +49,17 @@ def search(
     replay: Replay | None,
     replays: int,
     allow: Collection[Allowed],
+    made: Callable[..., Check],
     **options: Any,
 ) -> None:
     """Raise `FlowViolation`, with the smallest script found, if a flow leaves other rows than expected."""
     __tracebackhide__ = True
     require_number("examples", examples)
-    check = Check(flow=flow, expected=expected, tolerance=tolerance, replay=replay, allow=allow)
+    check = made(flow=flow, expected=expected, tolerance=tolerance, replay=replay, allow=allow)
     inputs = list(inputs_of(graph_of(flow)))
     drawn = changelogs if any(one.diff is not None for one in inputs) else scripts
     passed, reasons = list[Script](), list[str]()
-    local = Check(flow=flow, expected=expected, tolerance=tolerance, replay=None, allow=allow)
+    local = made(flow=flow, expected=expected, tolerance=tolerance, replay=None, allow=allow)
     failure = _first(local, drawn(flow, **options), examples, seed, passed, reasons)
     runs = MOST_RUNS
     if failure is None and not passed:

@@ -61,6 +61,8 @@ def source_of(check: Check, script: Sequence[Entry], problem: Problem, name: str
         lines += [f"    uc.testing.check_script(script, {name}, expected, spark=spark{allowed})"]
     elif problem.kind == "expected":
         lines += [f"    uc.testing.check_script(script, {name}, expected{allowed})"]
+    elif problem.kind == "evolution":
+        lines += [f"    uc.testing.check_evolution(before, {name}, expected, script=script)"]
     else:
         lines += [f"    result = {name}.run(script)"]
     if problem.kind in ("rows", "negative") and not problem.rows:

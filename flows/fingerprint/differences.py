@@ -48,7 +48,7 @@ def refusal(places: Sequence[str], changed: Sequence[Sequence[Change]]) -> str |
     if not told:
         return None
     accepted = tuple(dict.fromkeys(one.same for some in changed for one in some if one.same))
-    remedies = ["go on with the pipeline as it was", "start the changed one from a new checkpoint"]
+    remedies = ["go on with the pipeline as it was", "take its state over with uc.evolve(...)"]
     if all(one.same for some in changed for one in some):
         remedies.append(f"give same={accepted!r} if its results are those of before")
     return (
