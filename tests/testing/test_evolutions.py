@@ -16,7 +16,7 @@ SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": p
 
 
 def hours(**combiners: uc.Combiner) -> uc.Flow:
-    rows = uc.flow(SCHEMA).window("1 hour", "each row", mode="retracting", allowed_lateness="36500 days")
+    rows = uc.flow(SCHEMA).window("1 hour", "each row", mode="retracting", allowed_lateness="10 days")
     return rows.combine(by="user", **combiners)
 
 
