@@ -185,3 +185,28 @@ def test_a_changed_flow_leaves_what_it_would_have_left(seed: int, tmp_path: Path
         other = changed(r, other)
     script = draw_script(r)
     check_changed(spec.flow, other.flow, script, r.randrange(1, len(script)), tmp_path)
+
+
+@pytest.mark.parametrize("seed", seeds(30, 3_000))
+def test_windows_that_have_not_expired_are_corrected(seed: int, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    lateness = r.choice(["0 seconds", "1 minute"])
+    spec = replace(draw_spec(r), window=r.choice(["1 minute", "5 minutes"]), lateness=lateness, second=False, shown=False)
+    other = spec
+    for _ in range(r.choice([1, 1, 2])):
+        other = replace(changed(r, other), second=False, shown=False)
+    other = replace(other, window=spec.window)
+    script = draw_script(r, 20)
+    found = run_changed(spec.flow, other.flow, script, r.randrange(1, len(script)), tmp_path)
+    mark = min(piece.watermark for step in found.change.seed.steps for piece in step.pieces)
+    room = int(uc.span(lateness))
+
+    def live(panes: pa.Table) -> pa.Table:
+        ends = [row["window"]["end"].timestamp() * SECOND + room > mark for row in panes.to_pylist()]
+        return panes.filter(pa.array(ends, pa.bool_()))
+
+    names = columns(other.flow)
+    own = live(found.before.panes)
+    there = [name for name in names if name in own.column_names]
+    whole = live(other.flow.run(script).panes)
+    assert left(own.select([*there, "diff"]), live(found.after.panes), names=names) == left(whole, names=names)
