@@ -191,7 +191,8 @@ def test_a_changed_flow_leaves_what_it_would_have_left(seed: int, tmp_path: Path
 def test_windows_that_have_not_expired_are_corrected(seed: int, tmp_path: Path) -> None:
     r = random.Random(seed)
     lateness = r.choice(["0 seconds", "1 minute"])
-    spec = replace(draw_spec(r), window=r.choice(["1 minute", "5 minutes"]), lateness=lateness, second=False, shown=False)
+    window = r.choice(["1 minute", "5 minutes"])
+    spec = replace(draw_spec(r), window=window, lateness=lateness, second=False, shown=False)
     other = spec
     for _ in range(r.choice([1, 1, 2])):
         other = replace(changed(r, other), second=False, shown=False)
