@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from chunks import in_chunks
 
 import uncombine as uc
 from uncombine.combiners.laws import subjects
 from uncombine.combiners.laws.compare import near
 from uncombine.sparkops.spark_private import spark_of
+from uncombine.sparkops.sql_types import dataframe_of
 
 KINDS: dict[str, pa.DataType] = {
     "long": pa.int64(),
@@ -54,8 +56,8 @@ _VALUES: dict[str, list[Any]] = {
 
 
 def frame(spark: Any, table: pa.Table) -> Any:
-    """The rows as a DataFrame, in two partitions."""
-    return spark.createDataFrame(table, spark_of(pa.struct(list(table.schema)))).repartition(2)
+    """The rows, in chunks of which some are empty, as a DataFrame in two partitions."""
+    return dataframe_of(spark, in_chunks(table), spark_of(pa.struct(list(table.schema)))).repartition(2)
 
 
 def _forms() -> list[uc.Combiner]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import row_steps
+from chunks import in_chunks
 from pyspark.sql import SparkSession
 from row_steps import SCHEMA, draw_rows, script_of
 from seeds import seeds
@@ -52,7 +53,7 @@ def check_on_spark(spark: SparkSession, seed: int, draw: Any, folder: Path) -> N
     stop = r.choice(sorted({entry.at for entry in script if isinstance(entry, uc.Elements)}))
     past = {name: table.filter(pc.less_equal(table["seen"], stop)) for name, table in tables.items()}
     cut = next(place for place, entry in enumerate(script) if isinstance(entry, uc.Watermark) or entry.at > stop)
-    frames = {name: dataframe_of(spark, table.combine_chunks()) for name, table in past.items()}
+    frames = {name: dataframe_of(spark, in_chunks(table)) for name, table in past.items()}
     there = flow(spark).seed(frames if count > 1 else frames["a"], to=folder / "spark")
     here = flow(None).seed(past if count > 1 else past["a"], to=folder / "here")
     assert [step.rows for step in there.steps] == [step.rows for step in here.steps]
