@@ -6,8 +6,10 @@ Guarded by tests/flows/test_seeds.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from ..errors import StateMismatch
+from ..panes.state.operator_state import OperatorState
 from ..panes.state.seed import Seed, SeedFile, SeedStep
 from ..panes.state.shard_seed import ShardSeed
 from .fingerprint.differences import flow_changes, number_of, told_changes
@@ -28,7 +30,23 @@ def seed_steps(seed: Seed, now: Sequence[Fingerprint], same: Collection[str] = (
     if told or max(steps, default=0) > len(now):
         raise _other(seed, told or [f"it has {len(steps)} steps with state, and the flow has {len(now)}"])
     parts = [steps.get(number_of(one)) for one in now]
-    return [None if part is None else ShardSeed(seed.folder, part) for part in parts]
+    pairs = zip(parts, now, strict=True)
+    return [None if part is None else ShardSeed(seed.folder, step_under(part, made_by)) for part, made_by in pairs]
+
+
+def under_lateness(state: OperatorState, before: Fingerprint, now: Fingerprint) -> OperatorState:
+    """The state of a step that was written under one lateness, for that of now; earlier versions did not note it."""
+    was, is_ = before.get("lateness"), now.get("lateness")
+    return state if was is None or is_ is None else state.under(int(was), int(is_))
+
+
+def step_under(step: SeedStep, now: Fingerprint) -> SeedStep:
+    """A step of a seed under the lateness of now."""
+    pieces = []
+    for piece in step.pieces:
+        state = OperatorState({}, watermark=piece.watermark, closed=piece.closed)
+        pieces.append(replace(piece, closed=under_lateness(state, step.made_by, now).closed))
+    return replace(step, pieces=tuple(pieces))
 
 
 def corrections_of(seed: Seed, number: int) -> Sequence[SeedFile]:
@@ -49,4 +67,4 @@ def _other(seed: Seed, told: Sequence[str]) -> StateMismatch:
     )
 
 
-__all__ = ["corrections_of", "seed_steps"]
+__all__ = ["corrections_of", "seed_steps", "step_under", "under_lateness"]

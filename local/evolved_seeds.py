@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..flows.evolution.changed_seed import ShownFile, write_changed
-from ..flows.evolution.former_marks import former_marks, processing_time
+from ..flows.evolution.former_marks import closed_windows, former_marks, processing_time
 from ..flows.evolution.plan import Planned, planned
 from ..flows.flow import Flow
 from ..flows.graph import graph_of
@@ -35,7 +35,8 @@ def evolve_here(former: Seed, flow: Flow, plan: Planned, history: Any, folder: s
     computed = []
     if plan.computed:
         marks = former_marks(former, graph_of(flow))
-        run = HistoryRun(past_of(flow, history, None), marks, processing_time(former))
+        closed = closed_windows(former, plan)
+        run = HistoryRun(past_of(flow, history, None), marks, processing_time(former), closed)
         run.play()
         pairs = zip(plan.steps, run.shards.values(), strict=True)
         computed = [seed_step(one.step, shard, one.made_by, folder) for one, shard in pairs]

@@ -17,6 +17,7 @@ from ..panes.rows.net_rows import net_rows
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import Shard
 from ..panes.watermarks.watermarks import InputWatermarks, Watermarks
+from ..windows.times import MIN_TIME
 from .local_inputs import Part
 from .script_run import LocalRun
 
@@ -27,7 +28,13 @@ class HistoryRun(LocalRun):
     With the watermarks of a former flow it comes as far as that one, and no further.
     """
 
-    def __init__(self, flow: Flow, marks: Sequence[Watermarks | None] = (), now: int | None = None) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        marks: Sequence[Watermarks | None] = (),
+        now: int | None = None,
+        closed: Mapping[int, int] | None = None,
+    ) -> None:
         super().__init__(flow)
         self.panes: dict[Step, list[pa.Table]] = {}
         feeds = [feed for step in self.graph.steps for feed in step.feeds if feed.leaf is not None]
@@ -35,6 +42,7 @@ class HistoryRun(LocalRun):
         self.marks = {feed: one for feed, one in pairs if one is not None}
         if now is not None:
             self.now = now
+        self.closed = closed or {}
         self.shards = {step: self._held(step, shard) for step, shard in self.shards.items()}
 
     def play(self) -> None:
@@ -50,7 +58,10 @@ class HistoryRun(LocalRun):
             replace(own, hold=self.marks[feed].least) if feed in self.marks else own
             for feed, own in zip(step.feeds, shard.watermarks.inputs, strict=True)
         )
-        return replace(shard, watermarks=InputWatermarks(inputs, shard.watermarks.least, shard.watermarks.now))
+        state = replace(shard.state, closed=self.closed.get(step.number, MIN_TIME))
+        return replace(
+            shard, state=state, watermarks=InputWatermarks(inputs, shard.watermarks.least, shard.watermarks.now)
+        )
 
     def _show_panes(self, place: int, feed: Feed, panes: pa.Table) -> None:
         assert isinstance(feed.origin, Step)

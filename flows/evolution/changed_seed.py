@@ -29,6 +29,7 @@ from ...panes.state.seed import (
 )
 from ...panes.state.store import Chunk
 from ..fingerprint.differences import number_of
+from ..seeds import step_under
 from .conversion import Conversion, shown_panes
 from .plan import Planned, StepPlan
 
@@ -110,6 +111,7 @@ def write_changed(
     for one in plan.steps if not plan.computed else ():
         if (step := before.get(one.step.number)) is not None:
             files = work.files(ChangeFile(former.folder, folder, one.conversion), step.files)
+            step = step_under(step, one.made_by)
             steps.append(replace(step, made_by=_laid_out(step, one), files=tuple(files)))
     steps = _corrected(former, before, plan, steps, folder, work)
     maker = SeedMaker(owner=uuid4().hex, batch=0)

@@ -12,6 +12,8 @@ from ...panes.watermarks.stored_watermarks import OF_A_STEP, together
 from ...panes.watermarks.watermarks import Watermarks
 from ..fingerprint.differences import number_of
 from ..graph import Graph
+from ..seeds import step_under
+from .plan import Planned
 
 
 def former_marks(former: Seed, graph: Graph) -> list[Watermarks | None]:
@@ -26,6 +28,14 @@ def former_marks(former: Seed, graph: Graph) -> list[Watermarks | None]:
     if len(was) == 1:  # a flow of one source does not name it
         return [was[0][1], *[None] * (len(names) - 1)]
     return [dict(was).get(name) for name in names]
+
+
+def closed_windows(former: Seed, plan: Planned) -> dict[int, int]:
+    """For each step, the end of the last windows that have expired and that its lateness would let in again."""
+    before = {number_of(step.made_by): step for step in former.steps}
+    places = {one.step.number: (before.get(one.step.number), one.made_by) for one in plan.steps}
+    steps = {number: step_under(step, made_by) for number, (step, made_by) in places.items() if step is not None}
+    return {number: max(piece.closed for piece in step.pieces) for number, step in steps.items()}
 
 
 def processing_time(former: Seed) -> int:
@@ -44,4 +54,4 @@ def _inputs(step: SeedStep) -> Iterator[tuple[str | None, Watermarks]]:
             yield text.partition("(")[0].rpartition(" ")[2] or None, one
 
 
-__all__ = ["former_marks", "processing_time"]
+__all__ = ["closed_windows", "former_marks", "processing_time"]

@@ -101,7 +101,7 @@ def take_in(compiled: CompiledGrouping, windows: LoadedWindows, cells: Cells, cl
     """Merge cells into the windows in hand."""
     placed = place(compiled, windows, cells)
     late = None
-    expired = compiled.expiry(placed.end) <= clocks.before
+    expired = clocks.expired(compiled, placed.end)
     expired[placed.of_windows] = False  # held under a longer lateness, with which the state was written
     if expired.any():
         gone = expired[placed.of_cells]

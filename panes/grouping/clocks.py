@@ -30,6 +30,8 @@ class Clocks:
     percentiles_after: Mapping[float, int]
     each_batch: bool
     """True where the watermark runs from the beginning to the end of time in every bundle."""
+    closed: int = MIN_TIME
+    """The end of the last windows that have expired under a shorter lateness."""
 
     @classmethod
     def of(
@@ -52,7 +54,18 @@ class Clocks:
             percentiles_before={} if each_batch else state.percentiles,
             percentiles_after={p: max(time, state.percentiles.get(p, MIN_TIME)) for p, time in readings.items()},
             each_batch=each_batch,
+            closed=state.closed,
         )
+
+    def expired(self, compiled: CompiledGrouping, end: np.ndarray) -> np.ndarray:
+        """True for windows that had expired before the bundle, by where they end."""
+        expired = compiled.expiry(end) <= self.before
+        return expired if self.closed == MIN_TIME else expired | (end <= self.closed)
+
+    def closed_after(self, compiled: CompiledGrouping) -> int:
+        """The end of the last windows that expired under a shorter lateness, until all of them have under this one."""
+        passed = self.closed == MIN_TIME or compiled.expiry(np.array([self.closed]))[0] <= self.after
+        return MIN_TIME if passed else self.closed
 
     @property
     def furthest_percentile(self) -> int:

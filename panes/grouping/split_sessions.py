@@ -31,7 +31,7 @@ def take_in_and_split(
     compiled: CompiledGrouping, windows: LoadedWindows, atoms: Atoms, cells: Cells, clocks: Clocks
 ) -> tuple[Admission, Atoms]:
     """Put cells into the atoms, and compute the windows of their keys again; windows of other keys stay."""
-    cells, late = _in_time(compiled, atoms.key_atoms, cells, clocks.before)
+    cells, late = _in_time(compiled, atoms.key_atoms, cells, clocks)
     finished = None
     if compiled.trigger.done(windows.trigger).any():
         done = _finished(compiled, windows, cells, clocks)
@@ -141,13 +141,13 @@ def _with_heirs(
     return cell, window
 
 
-def _in_time(compiled: CompiledGrouping, atoms: Cells, cells: Cells, before: int) -> tuple[Cells, Cells | None]:
+def _in_time(compiled: CompiledGrouping, atoms: Cells, cells: Cells, clocks: Clocks) -> tuple[Cells, Cells | None]:
     """The cells that are in time; and the others, merged among themselves.
 
     A row is judged by the window that it opens, since it may be alone in it when others are retracted. A row of an
     atom that is held is in time, as the atom was.
     """
-    late = compiled.expiry(cells.end) <= before
+    late = clocks.expired(compiled, cells.end)
     if not late.any():
         return cells, None
     both = atoms.joined(replace(cells, facts={}))

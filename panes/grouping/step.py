@@ -314,6 +314,7 @@ class Step:
             stores=stores.by_name(),
             processing_time=clocks.now,
             counts=state.counts + output.counts,
+            closed=clocks.closed_after(compiled),
         )
         if not clocks.each_batch:
             hold = stores.windows.least("hold", below=furthest(compiled.grouping, clocks.after))

@@ -11,16 +11,21 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import StateMismatch
+from ...windows.times import MIN_TIME
 from .manifest_checks import check_head, check_store, head_of
 from .operator_state import Counts, OperatorState
 from .store import Store
 
-VERSION = 3
+VERSION = 4
 """The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
 any of them increases the number, except new keys in the JSON of the extra, which a state without them does not need."""
 
-WITHOUT_DEPOSITS = 2
-"""The format of a state that has no deposits: the same without their store. It is read, and written where it does."""
+WITHOUT_CLOSED, WITHOUT_DEPOSITS = 3, 2
+"""The formats of a state without windows that are closed under a shorter lateness, and of one that has no deposits
+either: the same without them. They are read, and written where they do."""
+
+_CLOSED = "closed"
+"""The number that only the last format has."""
 
 _ADDED = "deposits"
 """The store that format 2 does not have, and that a grouping without divisible contents does not have either."""
@@ -32,7 +37,7 @@ _BEGINNING = re.compile(rb'\{"version": ?(\d{1,9})[,}]')
 """The beginning of a manifest of any format."""
 
 _NUMBERS = ("watermark", "output_watermark", "processing_time")
-_HEAD = frozenset({"version", "token", "next", "percentiles", "counts", *_NUMBERS})
+_HEAD = frozenset({"version", "token", "next", "percentiles", "counts", _CLOSED, *_NUMBERS})
 """All keys of a manifest except those of its stores."""
 
 
@@ -91,11 +96,13 @@ class Manifest:
         """The manifest as a line of JSON, followed by `extra`."""
         state = self.state
         stored = {name: parts for name, parts in self.stored.items() if name != _ADDED or parts}
+        closed = {_CLOSED: state.closed} if state.closed > MIN_TIME else {}
         head = {
-            "version": VERSION if _ADDED in stored else WITHOUT_DEPOSITS,
+            "version": VERSION if closed else WITHOUT_CLOSED if _ADDED in stored else WITHOUT_DEPOSITS,
             "token": self.token,
             "next": self.next_id,
             **{name: getattr(state, name) for name in _NUMBERS},
+            **closed,
             "percentiles": sorted(state.percentiles.items()),
             "counts": asdict(state.counts),
             **{name: None if parts is None else [asdict(part) for part in parts] for name, parts in stored.items()},
@@ -119,6 +126,7 @@ class Manifest:
                 "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
             )
         numbers: dict[str, Any] = {name: head[name] for name in _NUMBERS}
+        numbers[_CLOSED] = head.get(_CLOSED, MIN_TIME)
         state = replace(empty, percentiles=dict(head["percentiles"]), counts=Counts(**head["counts"]), **numbers)
         stored = {
             name: None if store is None else [_stored(part) for part in head[name]]
@@ -133,7 +141,7 @@ def checked_head(written: bytes) -> dict[str, Any]:
     """The JSON of a manifest; raises `StateMismatch` unless every value in it can be one of a state."""
     require_version(written)
     head, ids = head_of(written), set[int]()
-    check_head(head, _NUMBERS)
+    check_head(head, (*_NUMBERS, _CLOSED) if _CLOSED in head else _NUMBERS)
     for name, parts in head.items():
         if name not in _HEAD and parts is not None:
             check_store(parts, head["next"], ids)
@@ -150,11 +158,11 @@ def require_version(written: bytes) -> None:
     uncombine.errors.StateMismatch: the stored state has format 7, but this version of uncombine reads ...
     """
     beginning = _BEGINNING.match(written)
-    if beginning is not None and int(beginning[1]) in (WITHOUT_DEPOSITS, VERSION):
+    if beginning is not None and WITHOUT_DEPOSITS <= int(beginning[1]) <= VERSION:
         return
     named = "a format without a number" if beginning is None else f"format {int(beginning[1])}"
     raise StateMismatch(
-        f"the stored state has {named}, but this version of uncombine reads formats {WITHOUT_DEPOSITS} and {VERSION}: "
+        f"the stored state has {named}, but this version of uncombine reads formats {WITHOUT_DEPOSITS} to {VERSION}: "
         "use the version of uncombine that wrote it, or start from a new checkpoint"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +55,18 @@ class OperatorState:
     processing_time: int = MIN_TIME
     percentiles: Mapping[float, int] = field(default_factory=dict)
     counts: Counts = Counts()
+    closed: int = MIN_TIME
+    """The end of the last windows that expired under a shorter lateness, and that stay so under the one of now."""
+
+    def under(self, before: int, now: int) -> OperatorState:
+        """The state that was written under one allowed lateness, for another one.
+
+        >>> OperatorState({}, watermark=70).under(before=10, now=30).closed
+        60
+        """
+        if now <= before or self.watermark == MIN_TIME:
+            return self
+        return replace(self, closed=max(self.closed, self.watermark - before))
 
     @property
     def clocks(self) -> dict[str, int]:

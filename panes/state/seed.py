@@ -28,9 +28,10 @@ import pyarrow.fs as pafs
 
 from ...errors import InvalidArgument, StateMismatch
 from ...files.paths import locate
+from ...windows.times import MIN_TIME
 from .codec import CODEC, pack
 from .operator_state import Counts, OperatorState
-from .seed_checks import checked
+from .seed_checks import checked, with_check
 from .store import Chunk
 
 FORMAT = 2
@@ -71,6 +72,8 @@ class SeedPiece:
     counts: Counts
     marks: Mapping[str, Any]
     """The watermarks of each source, and the strategies by which they were made, as `stored` gives them."""
+    closed: int = MIN_TIME
+    """The end of the last windows that expired under a shorter lateness."""
 
     @classmethod
     def of(cls, state: OperatorState, marks: Mapping[str, Any]) -> SeedPiece:
@@ -81,6 +84,7 @@ class SeedPiece:
             percentiles=tuple(sorted(state.percentiles.items())),
             counts=state.counts,
             marks=marks,
+            closed=state.closed,
         )
 
 
@@ -207,7 +211,7 @@ def unreadable_file(folder: str, file: SeedFile, fault: str) -> StateMismatch:
 def write_seed(seed: Seed) -> Seed:
     """Write the manifest of a seed, whose rows are written; from now on the folder is one."""
     parts = {name: value for name, value in asdict(seed).items() if name != "folder"}
-    written = {"seed": FORMAT, **parts}
+    written = with_check({"seed": FORMAT, **parts})
     system, path = locate(seed.folder)
     system.create_dir(path, recursive=True)
     partial, whole = (posixpath.join(path, name) for name in (f"{MANIFEST}.{uuid4().hex}", MANIFEST))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ _STAGE = re.compile(r"[1-9][0-9]{0,5} of [1-9][0-9]{0,5}")
 _COUNTS = {"dropped", "finished", "unassigned", "bad"}
 _FILE = {"name", "store", "piece", "rows", "size", "check"}
 _TIMES = ("watermark", "output_watermark", "processing_time")
-_PIECE = {*_TIMES, "percentiles", "counts", "marks"}
+_PIECE = {*_TIMES, "closed", "percentiles", "counts", "marks"}
 _LARGEST = 2**40
 """More rows or bytes than a file has."""
 
@@ -40,6 +41,9 @@ def checked(written: bytes, folder: str, format: int) -> dict[str, Any]:
             )
         if number == 1:
             head = _as_later(head)
+        elif head != with_check(head):
+            raise _NoSeed("its parts are not those that were written together")
+        head = {name: value for name, value in head.items() if name != "check"}
         _require(set(head) == _HEAD, "it has other parts")
         _require(head["shards"] is None or _is_whole(head["shards"], 1, 2**20), "its shards are no number")
         _require(isinstance(head["corrects"], bool), "it does not say what its table is")
@@ -62,13 +66,27 @@ def checked(written: bytes, folder: str, format: int) -> dict[str, Any]:
     return dict(head)
 
 
+def with_check(head: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest with a number that another manifest does not have, but for one that somebody made on purpose.
+
+    >>> with_check({"seed": 2, "steps": []}) == with_check({"steps": [], "seed": 2, "check": 7})
+    True
+    """
+    parts = {name: value for name, value in head.items() if name != "check"}
+    text = json.dumps(parts, separators=(",", ":"), sort_keys=True)
+    return {**parts, "check": zlib.crc32(text.encode())}
+
+
 class _NoSeed(Exception):
     """The fault that makes a manifest none of a seed."""
 
 
 def _as_later(head: Mapping[str, Any]) -> dict[str, Any]:
     """A manifest of the first format, in which no seed had corrections."""
-    steps = [{"corrections": [], **step} for step in head["steps"]]
+    steps = [
+        {"corrections": [], **step, "pieces": [{"closed": -MAX_TIME, **piece} for piece in step["pieces"]]}
+        for step in head["steps"]
+    ]
     return {"corrects": False, "base": None, "shards": None, **head, "steps": steps}
 
 
@@ -92,7 +110,7 @@ def _check_step(step: Mapping[str, Any], names: set[str]) -> None:
 
 def _check_piece(piece: Mapping[str, Any], made_by: Any) -> None:
     _require(set(piece) == _PIECE, "a piece has other parts")
-    _require(all(_is_whole(piece[name], -MAX_TIME) for name in _TIMES), "a piece has no times")
+    _require(all(_is_whole(piece[name], -MAX_TIME) for name in (*_TIMES, "closed")), "a piece has no times")
     for percent, time in piece["percentiles"]:
         _require(isinstance(percent, int | float) and 0 <= percent <= 100, "a percentile is none")
         _require(_is_whole(time, -MAX_TIME), "a percentile has no time")
@@ -114,4 +132,4 @@ def _require(right: bool, fault: str) -> None:
         raise _NoSeed(fault)
 
 
-__all__ = ["checked"]
+__all__ = ["checked", "with_check"]

@@ -60,6 +60,7 @@ class ShardSeed:
             processing_time=own.processing_time,
             percentiles=dict(own.percentiles),
             counts=own.counts,
+            closed=own.closed,
         )
 
     def watermarks(
@@ -121,6 +122,7 @@ def numbers(pieces: Sequence[SeedPiece], shard: int, shards: int) -> SeedPiece:
         percentiles=tuple(sorted(percentiles.items())),
         counts=counts,
         marks={},
+        closed=max(piece.closed for piece in own),
     )
 
 

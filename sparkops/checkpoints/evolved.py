@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...errors import InvalidArgument, StateMismatch
 from ...files.paths import locate
 from ...flows.evolution.changed_seed import ShownFile, ShownPanes, write_changed
-from ...flows.evolution.former_marks import former_marks, processing_time
+from ...flows.evolution.former_marks import closed_windows, former_marks, processing_time
 from ...flows.evolution.plan import Planned, in_mode_of, planned
 from ...flows.flow import Flow
 from ...flows.histories import past_of
@@ -76,7 +76,8 @@ def evolve_checkpoint(
     if plan.computed:
         past = listed(past_of(flow, history, None), old.positions)
         marks = tuple(former_marks(old, graph))
-        computed = History(past, source.route_input, folder=folder, marks=marks, now=processing_time(old)).steps(now)
+        run = History(past, source.route_input, folder=folder, marks=marks, now=processing_time(old))
+        computed = replace(run, closed=closed_windows(old, plan)).steps(now)
     if last_commit(spark, path) != former.batch:
         raise _runs(path)
     seed = write_changed(old, plan, computed, folder, SparkWork(spark), old.positions, shards)

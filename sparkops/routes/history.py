@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from ...flows.graph import Feed, Leaf, Step
 from ...panes.parcels import MARKS, Parcel
 from ...panes.rows.net_rows import net_rows
 from ...panes.shard.shard import Instant, Shard
+from ...panes.state.operator import StatefulOperator
 from ...panes.state.seed import SeedFile, SeedPiece, SeedStep, read_piece, write_corrections, write_piece
 from ...panes.watermarks.stored_watermarks import stored
 from ...panes.watermarks.watermarks import Watermarks
@@ -48,8 +49,14 @@ class PlayHistory(Play):
     places: Mapping[int, int] | None = None
     """The place of each shard among all."""
     strategies: tuple[str, ...] = ()
+    closed: int = MIN_TIME
+    """The end of the last windows that expired in a former flow, and that stay so."""
 
     passing = frozenset({PIECE})
+
+    def _started(self, operator: StatefulOperator) -> Shard:
+        fresh = super()._started(operator)
+        return replace(fresh, state=replace(fresh.state, closed=self.closed))
 
     def _output(self, shard: int, running: Shard, instants: Sequence[Instant]) -> Iterator[pa.RecordBatch]:
         assert self.places is not None
@@ -82,6 +89,8 @@ class History(Replay):
     """For each feed of a source, the watermarks of a former flow, which it comes to and does not pass."""
     now: int = MIN_TIME
     """The processing time of the former flow."""
+    closed: Mapping[int, int] = field(default_factory=dict)
+    """For each step, the end of the last windows that expired in a former flow, and that stay so."""
 
     def clock(self, leaf: Leaf) -> str | None:
         return leaf.settings.processing_time
@@ -118,6 +127,7 @@ class History(Replay):
             diff=step.stage.output().diff,
             places={shard: place for place, shard in enumerate(self.ids)},
             strategies=step.strategies,
+            closed=self.closed.get(step.number, MIN_TIME),
         )
         ordered = packed.repartition(len(self.ids), "shard").sortWithinPartitions("shard", "payload")
         return wire_map(ordered, play, WIRE_DDL)

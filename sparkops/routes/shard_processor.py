@@ -19,6 +19,7 @@ from ...errors import StateMismatch
 from ...flows.fingerprint.differences import differences
 from ...flows.fingerprint.flow import Fingerprint
 from ...flows.left_out import LEFT_OUT, LeftOut
+from ...flows.seeds import under_lateness
 from ...panes import OperatorState, Watermarks
 from ...panes.grouping.pane_columns import PANE, TIMINGS
 from ...panes.parcels import Parcel
@@ -206,7 +207,8 @@ class ShardProcessor:
             first = task.corrections(running, shard)
         if extra is not None:
             marks = restored(extra, task.inputs, task.strategies)
-            running, timer = replace(running, watermarks=marks), extra["timer"]
+            state = under_lateness(running.state, extra["made_by"], task.fingerprint)
+            running, timer = replace(running, state=state, watermarks=marks), extra["timer"]
         before, load_us = running.state, clock.lap()
         by_input = arrivals(parcels, len(task.inputs), task.whole)
         running, instants = running.play(*by_input, until=clock_of(parcels, now * 1000 if now >= 0 else None))

@@ -328,7 +328,7 @@ class Play:
             shards.setdefault(shard, []).append(parcel)
         operator = self.operator()
         for shard in list(shards):
-            running = Shard.start(operator, *self.inputs, ports=self.ports)
+            running = self._started(operator)
             parcels = shards.pop(shard)
             by_input, clock = arrivals(parcels, len(self.inputs), self.whole), clock_of(parcels)
             del parcels
@@ -339,6 +339,9 @@ class Play:
             yield from self._output(shard, running, instants)
         if has_nothing and self.without_rows is not None:
             yield from self._result(self.without_rows)
+
+    def _started(self, operator: StatefulOperator) -> Shard:
+        return Shard.start(operator, *self.inputs, ports=self.ports)
 
     def _output(self, shard: int, running: Shard, instants: Sequence[Instant]) -> Iterator[pa.RecordBatch]:
         """The output of a shard that has played its rows."""

@@ -79,6 +79,42 @@ def test_steps_go_on_from_seeds(draw: Any, seed: int, tmp_path: Path) -> None:
     check_resumed(flow.run, script_of(tables), random.Random(seed), tmp_path)
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("window", ["1 minute", "sessions 20 seconds", uc.Sliding("2 minutes", "1 minute")], ids=str)
+def test_a_window_that_expired_stays_so_under_a_longer_lateness(window: Any, seed: int, tmp_path: Path) -> None:
+    """Rows of windows that have expired are late after the lateness has grown, as often as a run goes on."""
+    r = random.Random(seed)
+
+    def flow(lateness: str) -> uc.Flow:
+        minutes = uc.flow(ROWS, watermark="0 seconds").window(
+            window, "each row", mode="retracting", allowed_lateness=lateness
+        )
+        return minutes.combine(by="k", n=uc.Count())
+
+    def some(*times: int) -> uc.Elements:
+        rows = [{"ts": START + 1_000_000 * time, "k": r.choice("pq"), "id": 0, "x": 0, "w": 1} for time in times]
+        return uc.Elements(pa.Table.from_pylist(rows, ROWS))
+
+    first = [some(*(r.randrange(100) for _ in range(5))), some(300)]
+    short = flow("10 seconds").run(first)
+    late = [some(*(r.randrange(300) for _ in range(5))) for _ in range(3)]
+    places = [[row["ts"].timestamp() - START / 1_000_000 for row in one.rows.to_pylist()] for one in late]
+    expected = flow("10 seconds").run([*first, *late]).panes
+    seed_now = short.seed(f"{tmp_path}/0")
+    panes = [short.panes]
+    for number, one in enumerate(late):
+        part = flow("1 hour").run([one], start=seed_now)
+        panes.append(part.panes)
+        seed_now = read_seed(part.seed(f"{tmp_path}/{number + 1}").folder)
+    names = ["k", "window", "n", "diff"]
+    found = pa.concat_tables(panes).select(names).to_pylist()
+    # Windows that had not expired may take rows that are late under the shorter lateness.
+    mark = START / 1_000_000 + 300 - 10
+    old = [row for row in found if row["window"]["end"].timestamp() <= mark]
+    assert old == [row for row in expected.select(names).to_pylist() if row["window"]["end"].timestamp() <= mark]
+    assert places
+
+
 def rows_of_stores(shard: Shard) -> dict[str, Counter[str]]:
     """The rows of each store with their clocks, as texts; without their order of arrival, which is that in a shard."""
     out: dict[str, Counter[str]] = {}

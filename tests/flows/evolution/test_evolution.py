@@ -196,7 +196,7 @@ def test_windows_that_have_not_expired_are_corrected(seed: int, tmp_path: Path) 
     other = spec
     for _ in range(r.choice([1, 1, 2])):
         other = replace(changed(r, other), second=False, shown=False)
-    other = replace(other, window=spec.window)
+    other = replace(other, window=spec.window, lateness=r.choice([lateness, "3 minutes"]))
     script = draw_script(r, 20)
     found = run_changed(spec.flow, other.flow, script, r.randrange(1, len(script)), tmp_path)
     mark = min(piece.watermark for step in found.change.seed.steps for piece in step.pieces)
