@@ -115,6 +115,8 @@ def evolve(
         raise InvalidArgument(f"evolve() takes the flow as it is now, but was given {flow!r}")
     if to is None and not dry_run:
         raise InvalidArgument("evolve() writes into a new folder: give to=, or dry_run=True to see what it would do")
+    if renames is not None and not isinstance(renames, Mapping):
+        raise InvalidArgument(f"renames= takes a mapping such as {{'total': 'sum'}}, but was given {renames!r}")
     target, names = None if dry_run or to is None else fspath(to), dict(renames or {})
     if isinstance(checkpoint, Seed):
         if shards is not None:
@@ -130,6 +132,11 @@ def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames
     from .local.evolved_seeds import evolve_here, plan_here
 
     former = read_seed(former.folder)
+    if former.corrects:
+        raise InvalidArgument(
+            f"the seed {former.folder!r} takes panes for shown that nobody has seen yet: run its flow with it and "
+            "evolve result.seed(to=), or make flow.seed(history, to=) of the changed flow"
+        )
     flow = in_mode_of(flow, [step.made_by for step in former.steps])
     plan = plan_here(former, flow, history is not None, renames)
     rows = sum(count for step in former.steps for count in step.rows.values())

@@ -6,12 +6,13 @@ Guarded by tests/flows/evolution/test_evolution.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from ..flows.evolution.changed_seed import ShownFile, write_changed
-from ..flows.evolution.former_marks import closed_windows, former_marks, processing_time
+from ..flows.evolution.former_marks import closed_windows, former_marks, former_positions, processing_time
 from ..flows.evolution.plan import Planned, planned
 from ..flows.flow import Flow
 from ..flows.graph import graph_of
@@ -19,7 +20,7 @@ from ..flows.histories import past_of
 from ..panes.grouping.grouping import DIFF
 from ..panes.rows.net_rows import net_rows
 from ..panes.state.seed import Seed, SeedFile, require_free, write_corrections
-from .history_run import HistoryRun
+from .history_run import HistoryRun, net_panes
 from .run_seeds import fingerprints, seed_step
 
 
@@ -38,9 +39,11 @@ def evolve_here(former: Seed, flow: Flow, plan: Planned, history: Any, folder: s
         closed = closed_windows(former, plan)
         run = HistoryRun(past_of(flow, history, None), marks, processing_time(former), closed)
         run.play()
-        pairs = zip(plan.steps, run.shards.values(), strict=True)
-        computed = [seed_step(one.step, shard, one.made_by, folder) for one, shard in pairs]
-    return write_changed(former, plan, computed, folder, HereWork(), former.positions)
+        for one, (step, shard) in zip(plan.steps, run.shards.items(), strict=True):
+            shown = [net_panes(step, run.panes[step])] if step in run.panes else []
+            panes = tuple(write_corrections(folder, 0, shown))
+            computed.append(replace(seed_step(one.step, shard, one.made_by, folder), corrections=panes))
+    return write_changed(former, plan, computed, folder, HereWork(), former_positions(former, graph_of(flow)))
 
 
 class HereWork:

@@ -40,14 +40,15 @@ class HistoryRun(LocalRun):
         feeds = [feed for step in self.graph.steps for feed in step.feeds if feed.leaf is not None]
         pairs = zip(feeds, marks or [None] * len(feeds), strict=True)
         self.marks = {feed: one for feed, one in pairs if one is not None}
-        if now is not None:
-            self.now = now
+        self.last = now
         self.closed = closed or {}
         self.shards = {step: self._held(step, shard) for step, shard in self.shards.items()}
 
     def play(self) -> None:
         """Play the rows of all sources, and come as far as the former flow had come."""
         self.play_tables()
+        if self.last is not None:  # only now, so that timers which rows have set are due by then
+            self.now = max(self.now, self.last)
         if self.marks:
             parts: dict[Feed, Mapping[int, Part]] = {feed: {self.now: _end(one)} for feed, one in self.marks.items()}
             self._turn(1, parts, self.now)
@@ -70,9 +71,8 @@ class HistoryRun(LocalRun):
 
 
 def _end(marks: Watermarks) -> Part:
-    """The reports of a former flow, and its hold."""
-    reports = [(name, time) for name, (time, _) in marks.sources.items()]
-    return Part(Arrival(reports=reports, hold=marks.hold), np.zeros(0, np.int64))
+    """The end of the rows of a former flow, with its watermarks."""
+    return Part(Arrival(marks=marks), np.zeros(0, np.int64))
 
 
 def net_panes(step: Step, tables: Sequence[pa.Table]) -> pa.Table:

@@ -139,7 +139,12 @@ class Writer(ABC):
     def check_layout(self, facts: TableFacts) -> None:
         """Raise unless a table with these facts has the rows of this writer."""
         changed = self.layout.differences(facts.layout)
-        if changed and not (self.adapts and self.layout.follows(facts.layout)):
+        if changed and self.adapts and not self.layout.follows(facts.layout):
+            raise TableMismatch(
+                f"{self.name} cannot become the table of the changed flow ({changed}), since it takes new and dropped "
+                "columns alone: write the changed flow into a new table, from flow.seed(history, to=)"
+            )
+        if changed and not self.adapts:
             raise TableMismatch(
                 f"{self.name} was made for other rows ({changed}): start with another table and another checkpoint"
             )

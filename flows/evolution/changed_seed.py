@@ -13,7 +13,9 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from ...errors import InvalidArgument
+from ...combiners.rows.columns import flat
+from ...errors import InvalidArgument, StateMismatch
+from ...panes.grouping.loaded_windows import OUTSTANDING
 from ...panes.grouping.stage import GroupingStage
 from ...panes.state.codec import pack, unpack
 from ...panes.state.seed import (
@@ -107,7 +109,9 @@ def write_changed(
 ) -> Seed:
     """Write the seed that a plan makes of another one, with the steps that were computed into the same folder."""
     before = {number_of(step.made_by): step for step in former.steps}
-    steps = list(computed)
+    if plan.computed and not _same_windows(plan, before):
+        _check_none_expired(computed, folder)
+    steps = [replace(step, corrections=()) for step in computed]  # those of a history are of one that nobody has seen
     for one in plan.steps if not plan.computed else ():
         if (step := before.get(one.step.number)) is not None:
             files = work.files(ChangeFile(former.folder, folder, one.conversion), step.files)
@@ -126,6 +130,31 @@ def write_changed(
             shards=shards,
         )
     )
+
+
+def _same_windows(plan: Planned, before: Mapping[int, SeedStep]) -> bool:
+    """True if the last step has the windows of before, of which those that have expired stay as they were shown."""
+    last = plan.steps[-1]
+    was = before.get(max(before, default=0))
+    if was is None or number_of(was.made_by) != last.step.number:
+        return False
+    return all(was.made_by.get(name) == last.made_by.get(name) for name in ("window", "time"))
+
+
+def _check_none_expired(computed: Sequence[SeedStep], folder: str) -> None:
+    """Raise if the history has shown windows that have expired: what they take the place of has not."""
+    if not computed:
+        return
+    last = computed[-1]
+    shown = sum(file.rows for file in last.corrections)
+    files = [file for file in last.files if file.store == "windows"]
+    tables = (stored_rows(folder, file).living()[1] for file in files)
+    held = sum(len(flat(table[OUTSTANDING]).flatten()) for table in tables if OUTSTANDING in table.column_names)
+    if shown > held:
+        raise StateMismatch(
+            f"{shown - held} windows of the changed flow have expired already, and have rows of others that were shown and "
+            "have not: give it a longer allowed_lateness, or start it from flow.seed(history, to=) into a new table"
+        )
 
 
 def _laid_out(before: SeedStep, one: StepPlan) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ Guarded by tests/flows/evolution/test_evolution.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...panes.state.seed import Seed, SeedStep
 from ...panes.watermarks.stored_watermarks import OF_A_STEP, together
@@ -17,17 +17,34 @@ from .plan import Planned
 
 
 def former_marks(former: Seed, graph: Graph) -> list[Watermarks | None]:
-    """The watermarks of each feed of a source, of the same place if there are as many, or else of the same name.
+    """The watermarks of each feed of a source: of the same name, or of the same place where sources have no names.
 
     A new source has none.
     """
     was = [one for step in sorted(former.steps, key=lambda one: number_of(one.made_by)) for one in _inputs(step)]
     names = [feed.leaf.settings.name for step in graph.steps for feed in step.feeds if feed.leaf is not None]
-    if len(was) == len(names):
-        return [marks for _, marks in was]
-    if len(was) == 1:  # a flow of one source does not name it
-        return [was[0][1], *[None] * (len(names) - 1)]
-    return [dict(was).get(name) for name in names]
+    return [None if place is None else was[place][1] for place in same_sources([name for name, _ in was], names)]
+
+
+def former_positions(former: Seed, graph: Graph) -> tuple[str, ...]:
+    """The positions of the former flow for the sources of the flow as it is now; a dash for a new one."""
+    was = [name for step in sorted(former.steps, key=lambda one: number_of(one.made_by)) for name, _ in _inputs(step)]
+    names = [feed.leaf.settings.name for step in graph.steps for feed in step.feeds if feed.leaf is not None]
+    if len(was) != len(former.positions):  # sources without steps that have had rows
+        return former.positions
+    return tuple("-" if place is None else former.positions[place] for place in same_sources(was, names))
+
+
+def same_sources(was: Sequence[str | None], now: Sequence[str | None]) -> list[int | None]:
+    """The place before of each source: by its name, or by its place where names do not tell.
+
+    >>> same_sources(["a", "b"], ["b", "a", "c"]), same_sources([None], ["a"])
+    ([1, 0, None], [0])
+    """
+    if len(was) == 1 or None in was or None in now or len(set(was)) < len(was):  # one source alone is not named
+        return [place if place < len(was) else None for place in range(len(now))]
+    places = {name: place for place, name in enumerate(was)}
+    return [places.get(name) for name in now]
 
 
 def closed_windows(former: Seed, plan: Planned) -> dict[int, int]:
@@ -54,4 +71,4 @@ def _inputs(step: SeedStep) -> Iterator[tuple[str | None, Watermarks]]:
             yield text.partition("(")[0].rpartition(" ")[2] or None, one
 
 
-__all__ = ["closed_windows", "former_marks", "processing_time"]
+__all__ = ["closed_windows", "former_marks", "former_positions", "processing_time", "same_sources"]

@@ -24,6 +24,7 @@ from ..fingerprint.flow import Fingerprint
 from ..flow import Flow
 from ..graph import Graph, Step
 from ..seeds import FREE
+from ..settle import shows_again
 from .conversion import Conversion
 
 Fate = Literal["kept", "converted", "computed"]
@@ -97,12 +98,13 @@ def planned(
     """The plan for a flow whose state was made by another; raises where the change is refused, or needs a history."""
     before = {number_of(one): one for one in former}
     pairs = zip(graph.steps, now, strict=True)
-    steps = tuple(_step_plan(step, before.get(step.number), made_by, renames) for step, made_by in pairs)
-    if unused := set(renames).difference(*(one.names for one in steps)):
-        raise InvalidArgument(f"renames= names {min(unused)!r}, which is no combiner of the flow: leave it out")
+    _check_renames(former, now, renames)
+    steps = tuple(_step_plan(step, before.get(step.number), made_by, renames, history) for step, made_by in pairs)
     lost = tuple(f"step {number}, {words_of(one)}" for number, one in before.items() if number > len(now))
     _check_shown(before, steps)
     needing = [one for one in steps if one.fate == "computed"]
+    if needing:
+        _check_computed(steps[-1])
     if needing and not history:
         told = "; ".join(str(one).replace(": computed: ", ": ") for one in needing)
         raise StateMismatch(
@@ -115,13 +117,38 @@ def planned(
     return Planned(together or steps, lost)
 
 
-def _step_plan(step: Step, old: Fingerprint | None, made_by: Fingerprint, renames: Mapping[str, str]) -> StepPlan:
+def _check_renames(former: Sequence[Fingerprint], now: Sequence[Fingerprint], renames: Mapping[str, str]) -> None:
+    """Raise unless each rename is from a combiner of before to one of now."""
+    names = [{name for one in some for name, _ in one.get("combiners", ())} for some in (former, now)]
+    for name, was in renames.items():
+        if name not in names[1]:
+            raise InvalidArgument(f"renames= names {name!r}, which is no combiner of the flow: leave it out")
+        if was not in names[0]:
+            raise InvalidArgument(f"renames= says that {name}= was {was!r}, and no combiner of before was called so")
+
+
+def _check_computed(last: StepPlan) -> None:
+    """Raise if the panes of the last grouping say not which rows they replace."""
+    stage = last.step.stage
+    if isinstance(stage, GroupingStage) and not stage.grouping.retracting and shows_again(stage.grouping, False):
+        raise StateMismatch(
+            f"mode={stage.grouping.mode!r} can show a window several times and says not which rows a pane replaces, so "
+            "what was shown cannot be corrected: start the changed flow from flow.seed(history, to=)"
+        )
+
+
+def _step_plan(
+    step: Step, old: Fingerprint | None, made_by: Fingerprint, renames: Mapping[str, str], history: bool
+) -> StepPlan:
     if old is None:
         return StepPlan(step, made_by, None, "computed", ("it is new",))
     laid_out = {**old, **{name: made_by[name] for name in (*FREE, "stage") if name in made_by}}
     laid_out = {name: value for name, value in laid_out.items() if name not in FREE or name in made_by}
     changed = [one for one in changes(laid_out, made_by) if one.text]
-    free = [f"{text}: earlier rows stay as they were" for text in free_changes(old, made_by)]
+    filters = free_changes(old, made_by)
+    if filters and history:
+        return StepPlan(step, made_by, old, "computed", tuple(filters))
+    free = [f"{text}: earlier rows stay as they were" for text in filters]
     if not changed:
         return StepPlan(step, made_by, old, "kept", tuple(free))
     if kind_of(old) == kind_of(made_by) == "grouping" and isinstance(step.stage, GroupingStage):

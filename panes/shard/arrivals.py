@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ..parcels import AT, Parcel, parts
-from ..watermarks.watermarks import Report
+from ..watermarks.watermarks import Report, Watermarks
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Arrival:
     """True if the watermark runs from the beginning to the end of time within the bundle."""
     hold: int | None = None
     """The least time of the rows of the input that are there and not read yet; None if it is as before."""
+    marks: Watermarks | None = None
+    """The watermarks that the input has from now on, as a former flow left them; None if they are as before."""
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,10 @@ class Shard:
         shard, moved = shard._with_clock()  # before the rows come
         out += moved
         reports, holds = [arrival.reports for arrival in inputs], [arrival.hold for arrival in inputs]
-        shard = replace(shard, watermarks=shard.watermarks.told(reports, at, holds))
+        marks = shard.watermarks.told(reports, at, holds)
+        if any(arrival.marks is not None for arrival in inputs):
+            marks = marks.placed([arrival.marks for arrival in inputs])
+        shard = replace(shard, watermarks=marks)
         shard, instant = shard._step(inputs, any(arrival.whole for arrival in inputs))
         return shard, [*out, replace(instant, arrived=at)]
 

@@ -188,6 +188,17 @@ class InputWatermarks:
         now = max(now, self.now)
         return self._settled(tuple(marks.at(now) for marks in self.inputs), now)
 
+    def placed(self, former: Sequence[Watermarks | None]) -> InputWatermarks:
+        """The same with the watermarks that some inputs had in a former flow, in which idle sources stay idle."""
+        pairs = zip(self.inputs, former, strict=True)
+        inputs = tuple(
+            own if one is None else replace(own, sources=one.sources, least=one.least, hold=one.hold, now=self.now)
+            for own, one in pairs
+        )
+        # All can be idle, and then none moves the watermark.
+        least = min((one.least for one in inputs), default=self.least)
+        return replace(self, least=least)._settled(inputs, self.now)
+
     @property
     def next_idle(self) -> int:
         """The next processing time at which one of several sources becomes idle; the end of time if none does."""

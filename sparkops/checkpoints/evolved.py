@@ -14,17 +14,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from ...errors import InvalidArgument, StateMismatch
 from ...files.paths import locate
 from ...flows.evolution.changed_seed import ShownFile, ShownPanes, write_changed
-from ...flows.evolution.former_marks import closed_windows, former_marks, processing_time
+from ...flows.evolution.former_marks import closed_windows, former_marks, former_positions, processing_time
 from ...flows.evolution.plan import Planned, in_mode_of, planned
 from ...flows.flow import Flow
 from ...flows.histories import past_of
 from ...panes.grouping.grouping import DIFF
 from ...panes.rows.net_rows import net_rows
-from ...panes.state.seed import Seed, SeedFile, require_free, write_corrections
+from ...panes.state.seed import Seed, SeedFile, SeedStep, require_free, write_corrections
 from ..inputs import DataFrameInput, column
 from ..query_log import last_commit, query_id
 from ..routes.history import History
@@ -34,7 +35,7 @@ from ..source import spark_source
 from ..sql_types import dataframe_of, spark_schema
 from ..tuning.thin_function import thin_function
 from ..tuning.worker import ready
-from .contents import checkpoint
+from .contents import Checkpoint, checkpoint
 from .history_seeds import listed
 from .positions import EVOLVED, FORMER, with_shards
 from .seeds import seed_of_checkpoint
@@ -61,6 +62,11 @@ def evolve_checkpoint(
     if shards is not None:
         flow = with_shards(flow, shards)
     steps = former.steps
+    if not steps:
+        raise StateMismatch(
+            f"the query of the checkpoint {path!r} has stored no state yet, so there is nothing to evolve: let it run "
+            "until its sources have had rows, or evolve the checkpoint that it was made of"
+        )
     flow = in_mode_of(flow, [one.made_by for one in steps])
     route = StreamRoute(flow, source.route_input)
     graph = route.graph
@@ -70,20 +76,44 @@ def evolve_checkpoint(
     if target is None:
         return plan, rows, size, None
     require_free(target)
-    begun = f"{target}/{FORMER}"
+    past = past_of(flow, history, None) if plan.computed else None
+    system, inside = locate(target)
+    try:
+        seed = _made(spark, former, flow, route, plan, past, target, shards)
+    except BaseException:
+        if system.get_file_info(inside).type == pafs.FileType.Directory:
+            system.delete_dir(inside)
+        raise
+    return plan, rows, size, seed
+
+
+def _made(
+    spark: SparkSession,
+    former: Checkpoint,
+    flow: Flow,
+    route: StreamRoute,
+    plan: Planned,
+    past: Flow | None,
+    target: str,
+    shards: int | None,
+) -> Seed:
+    """Write the seed of the changed flow into a new checkpoint."""
+    path, graph, begun = former.path, route.graph, f"{target}/{FORMER}"
     old = seed_of_checkpoint(spark, path, begun, former.batch)
-    folder, computed = f"{target}/{EVOLVED}", []
-    if plan.computed:
-        past = listed(past_of(flow, history, None), old.positions)
+    positions = former_positions(old, graph)
+    folder, computed = f"{target}/{EVOLVED}", list[SeedStep]()
+    if past is not None:
+        past = listed(past, positions, flow)
         marks = tuple(former_marks(old, graph))
-        run = History(past, source.route_input, folder=folder, marks=marks, now=processing_time(old))
-        computed = replace(run, closed=closed_windows(old, plan)).steps(now)
+        run = History(past, route.input, folder=folder, marks=marks, now=processing_time(old))
+        made_by = [one.made_by for one in plan.steps]
+        computed = replace(run, closed=closed_windows(old, plan)).steps(made_by)
     if last_commit(spark, path) != former.batch:
         raise _runs(path)
-    seed = write_changed(old, plan, computed, folder, SparkWork(spark), old.positions, shards)
+    seed = write_changed(old, plan, computed, folder, SparkWork(spark), positions, shards)
     system, inside = locate(begun)
     system.delete_dir(inside)
-    return plan, rows, size, seed
+    return seed
 
 
 def require_ended(spark: SparkSession, path: str) -> None:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from os.path import realpath
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -37,46 +38,53 @@ def seed_of_history(flow: Flow, input: Input, history: Any, until: datetime | st
     of_flow = StreamRoute(flow, input)
     steps = History(past, input, folder=folder).steps(list(map(of_flow.fingerprint, of_flow.graph.steps)))
     maker = SeedMaker(owner=uuid4().hex, batch=0)
-    positions = tuple(_position(source.input) for source, _ in leaves_of(past))  # type: ignore[attr-defined]
+    inputs = [source.input for source, _ in leaves_of(past)]  # type: ignore[attr-defined]
+    # Of files that are cut by a time the stream has to read the rest.
+    positions = tuple(map(_position, inputs)) if until is None else ()
     return write_seed(Seed(folder, tuple(steps), maker, positions=positions, corrects=True))
 
 
-def listed(flow: Flow, positions: Sequence[str] = ()) -> Flow:
+def listed(flow: Flow, positions: Sequence[str] = (), present: Flow | None = None) -> Flow:
     """The flow over the files that there are now, of each source that is files.
 
-    With the positions of a query these are the files that it has read, where the query has read some of them.
+    With the positions of a query these are the files that it has read, and those that it will not read, since they are
+    elsewhere; `present` is the flow that goes on.
     """
-    places = iter(positions)
+    sources = [] if present is None else [source.input for source, _ in leaves_of(present)]  # type: ignore[attr-defined]
+    places = iter(zip(positions, sources, strict=False))
 
     def over(one: Flow) -> Flow:
         source = one.source
         if isinstance(source, FlowSource):
             return replace(one, source=replace(source, inputs=tuple(map(over, source.inputs))))
-        made = _listed(source.input, next(places, "-"))  # type: ignore[attr-defined]
+        made = _listed(source.input, *next(places, ("-", None)))  # type: ignore[attr-defined]
         return replace(one, source=replace(source, input=made))  # type: ignore[type-var]
 
     return over(flow)
 
 
-def _listed(input: Input, position: str) -> Input:
+def _listed(input: Input, position: str, present: Input | None) -> Input:
     if not isinstance(input, FilesInput):
-        return input.over(lambda one: _listed(one, position))
+        return input.over(lambda one: _listed(one, position, present))
     if input.listed is not None or input.streaming or input.format.as_spark:
         return input
     files = list_data_files(input.format.paths)
     offset = None if position == "-" else json.loads(position)
     if offset is None or not FileOffset.planned(offset):
         return replace(input, listed=tuple(files))
-    read = FileOffset.of(offset)
-    there = read.has(hashes_of([file.path for file in files]))
+    read, stream = FileOffset.of(offset), None if present is None else next(_files(present), None)
+    real = [file if "://" in file.path else replace(file, path=realpath(file.path)) for file in files]
+    there = read.has(hashes_of([file.path for file in files])) | read.has(hashes_of([file.path for file in real]))
+    roots = [] if stream is None else [realpath(one.fixed) if not one.address else one.fixed for one in stream.paths]
+    own = [any(f"{file.path}/".startswith(f"{root.rstrip('/')}/") for root in roots) for file in real]
     gone = len(read.read) - int(there.sum())
-    if there.any() and gone > 0:
+    if gone > 0 and all(own):
         raise StateMismatch(
             f"{gone} of the {len(read.read)} files that the query has read are not in the history {input.describe()}, "
             "so what it saw cannot be computed again: restore them, or give the rows of the past from another place"
         )
-    known = [file for file, has in zip(files, there, strict=True) if has]
-    return replace(input, listed=tuple(known or files))
+    chosen = [file for file, has, below in zip(files, there, own, strict=True) if has or not below]
+    return replace(input, listed=tuple(chosen))
 
 
 def _position(input: Input) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from ...flows.fingerprint.flow import Fingerprint
 from ...flows.graph import Feed, Leaf, Step
 from ...panes.parcels import MARKS, Parcel
 from ...panes.rows.net_rows import net_rows
+from ...panes.shard.arrivals import Arrival
 from ...panes.shard.shard import Instant, Shard
 from ...panes.state.operator import StatefulOperator
 from ...panes.state.seed import SeedFile, SeedPiece, SeedStep, read_piece, write_corrections, write_piece
@@ -51,12 +51,23 @@ class PlayHistory(Play):
     strategies: tuple[str, ...] = ()
     closed: int = MIN_TIME
     """The end of the last windows that expired in a former flow, and that stay so."""
+    marks: tuple[Watermarks | None, ...] = ()
+    """The watermarks that each input had in a former flow, which it comes to after the last rows."""
+    now: int = MIN_TIME
+    """The processing time of the former flow."""
 
     passing = frozenset({PIECE})
 
     def _started(self, operator: StatefulOperator) -> Shard:
         fresh = super()._started(operator)
         return replace(fresh, state=replace(fresh.state, closed=self.closed))
+
+    def _arrivals(self, parcels: Sequence[Parcel]) -> list[dict[int, Arrival]]:
+        by_input = super()._arrivals(parcels)
+        for own, former in zip(by_input, self.marks, strict=False):
+            if former is not None:
+                own[self.now] = replace(own.get(self.now, Arrival()), marks=former)
+        return by_input
 
     def _output(self, shard: int, running: Shard, instants: Sequence[Instant]) -> Iterator[pa.RecordBatch]:
         assert self.places is not None
@@ -102,10 +113,9 @@ class History(Replay):
     def packed(self, step: Step) -> DataFrame:
         """The rows of all feeds of a step, and the reports of the former flow after them."""
         packed = super().packed(step)
-        for place, former in enumerate(self._marks_of(step)):
-            if former is not None:
-                for shard, payload in product(self.ids, _end(former, place, self.now)):
-                    packed = self.input.with_row(packed, shard, payload)
+        clock = Parcel("clock", MARKS.empty_table(), at=self.now).pack()
+        for shard in self.ids if any(self._marks_of(step)) else ():  # also one without rows
+            packed = self.input.with_row(packed, shard, clock)
         return packed
 
     def _marks_of(self, step: Step) -> list[Watermarks | None]:
@@ -128,6 +138,8 @@ class History(Replay):
             places={shard: place for place, shard in enumerate(self.ids)},
             strategies=step.strategies,
             closed=self.closed.get(step.number, MIN_TIME),
+            marks=tuple(self._marks_of(step)),
+            now=self.now,
         )
         ordered = packed.repartition(len(self.ids), "shard").sortWithinPartitions("shard", "payload")
         return wire_map(ordered, play, WIRE_DDL)
@@ -153,14 +165,6 @@ class History(Replay):
             files=tuple(file for one in shards.values() for file in one.files),
             corrections=tuple(file for one in shards.values() for file in one.corrections),
         )
-
-
-def _end(former: Watermarks, place: int, now: int) -> list[bytes]:
-    """The parcels that take an input to where that of a former flow was."""
-    reports = [{"source": name, "time": time, "at": now} for name, (time, _) in former.sources.items()]
-    hold = [{"source": None, "time": former.hold, "at": now}]
-    kinds = (("marks", reports), ("hold", hold))
-    return [Parcel(kind, pa.Table.from_pylist(rows, schema=MARKS), input=place).pack() for kind, rows in kinds]
 
 
 @dataclass(frozen=True)

@@ -330,7 +330,7 @@ class Play:
         for shard in list(shards):
             running = self._started(operator)
             parcels = shards.pop(shard)
-            by_input, clock = arrivals(parcels, len(self.inputs), self.whole), clock_of(parcels)
+            by_input, clock = self._arrivals(parcels), clock_of(parcels)
             del parcels
             if self.ends:
                 by_input[0].setdefault(END, Arrival())
@@ -339,6 +339,9 @@ class Play:
             yield from self._output(shard, running, instants)
         if has_nothing and self.without_rows is not None:
             yield from self._result(self.without_rows)
+
+    def _arrivals(self, parcels: Sequence[Parcel]) -> list[dict[int, Arrival]]:
+        return arrivals(parcels, len(self.inputs), self.whole)
 
     def _started(self, operator: StatefulOperator) -> Shard:
         return Shard.start(operator, *self.inputs, ports=self.ports)

@@ -15,6 +15,7 @@ from row_steps import SCHEMA, SECOND, START
 from seeds import seeds
 
 import uncombine as uc
+from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.evolution import Evolution
 from uncombine.flows.result import Result
 
@@ -211,3 +212,76 @@ def test_windows_that_have_not_expired_are_corrected(seed: int, tmp_path: Path) 
     there = [name for name in names if name in own.column_names]
     whole = live(other.flow.run(script).panes)
     assert left(own.select([*there, "diff"]), live(found.after.panes), names=names) == left(whole, names=names)
+
+
+def test_a_seed_that_nobody_has_seen_is_not_evolved(tmp_path: Path) -> None:
+    spec = Spec(combiners={"n": "n"}, window="1 minute", trigger="each row", by=("k",))
+    rows = rows_before(draw_script(random.Random(0)))
+    seed = spec.flow.seed(rows, to=f"{tmp_path}/history")
+    for other in (spec, replace(spec, combiners={"n": "n", "total": "total"})):
+        with pytest.raises(InvalidArgument, match="takes panes for shown that nobody has seen yet"):
+            uc.evolve(seed, other.flow, history=rows, to=f"{tmp_path}/changed")
+    change = uc.evolve(spec.flow.run([], start=seed).seed(f"{tmp_path}/seen"), spec.flow, to=f"{tmp_path}/again")
+    assert change.plan.steps[0].fate == "kept"
+
+
+ROWS = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
+
+
+def hours(mode: str | None = "retracting", least: int = 0, window: str = "1 hour", **more: uc.Combiner) -> uc.Flow:
+    rows = uc.flow(ROWS, watermark="1 second").where(uc.col("x") >= least)
+    return rows.window(window, "early every 1 row", mode).combine(by="user", n=uc.Sum("x"), **more)
+
+
+PAST = [{"ts": second * SECOND, "user": "a", "x": x} for second, x in ((60, 1), (1800, 8))]
+
+
+def changes(before: uc.Flow, now: uc.Flow, folder: Path) -> list[tuple[int | None, int]]:
+    """The corrections of a change after the rows of the past."""
+    seed = before.run([uc.Elements(PAST)]).seed(f"{folder}/before")
+    change = uc.evolve(seed, now, history=PAST, to=f"{folder}/now")
+    return [(row["n"], row["diff"]) for row in now.run([], start=change.seed).panes.to_pylist()]
+
+
+def test_another_filter_is_computed_from_a_history(tmp_path: Path) -> None:
+    assert changes(hours(least=0), hours(least=5), tmp_path) == [(9, -1), (8, 1)]
+
+
+def test_changes_whose_panes_say_not_what_they_replace(tmp_path: Path) -> None:
+    with pytest.raises(StateMismatch, match="mode='discarding' can show a window several times"):
+        changes(hours("discarding"), hours("discarding", most=uc.Max("x")), tmp_path)
+    with pytest.raises(StateMismatch, match="1 windows of the changed flow have expired already"):
+        changes(hours(), hours(window="1 minute"), tmp_path / "other")
+    with pytest.raises(InvalidArgument, match="no combiner of before was called so"):
+        uc.evolve(hours().run([]).seed(f"{tmp_path}/seed"), hours(), renames={"n": "zzz"}, dry_run=True)
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_sources_go_on_by_their_names(order: str, tmp_path: Path) -> None:
+    def flow(order: str, **more: uc.Combiner) -> uc.Flow:
+        both = uc.union(*(uc.flow(ROWS, name=name, watermark="1 second") for name in order))
+        return both.window("1 minute", "each row", mode="retracting").combine(by="user", n=uc.Sum("x"), **more)
+
+    rows = {name: [{"ts": time * SECOND, "user": name, "x": 1}] for name, time in (("a", 60), ("b", 500))}
+    first = flow("ab").run([uc.Elements(rows["a"], input="a"), uc.Elements(rows["b"], input="b")])
+    now = flow(order, most=uc.Max("x"))
+    change = uc.evolve(first.seed(f"{tmp_path}/before"), now, history=rows, to=f"{tmp_path}/now")
+    then = now.run([uc.Elements([{"ts": 90 * SECOND, "user": "a", "x": 10}], input="a")], start=change.seed)
+    assert then.dropped == 0
+    assert [row["n"] for row in then.collect()][-2:] == [1, 11]
+
+
+def test_an_idle_source_stays_idle(tmp_path: Path) -> None:
+    def flow(**more: uc.Combiner) -> uc.Flow:
+        marks = uc.PerSource("user", lag="1 second", idle_after="10 seconds")
+        rows = uc.flow(ROWS, watermark=marks).window("1 minute", "each row", mode="retracting")
+        return rows.combine(n=uc.Sum("x"), **more)
+
+    past = [{"ts": 0, "user": "idle", "x": 2}, {"ts": 500 * SECOND, "user": "a", "x": 4}]
+    script = [uc.Elements(past[:1], at=0), uc.Elements(past[1:], at=20 * SECOND), uc.Clock(30 * SECOND)]
+    first = flow().run(script)
+    change = uc.evolve(first.seed(f"{tmp_path}/before"), flow(m=uc.Max("x")), history=past, to=f"{tmp_path}/now")
+    marks = [[piece.watermark for piece in step.pieces] for step in change.seed.steps]
+    assert marks == [[499 * SECOND]]
+    shown = [(row["n"], row["m"], row["diff"]) for row in flow(m=uc.Max("x")).run([], start=change.seed).collect()]
+    assert shown == [(4, None, -1), (4, 4, 1)]

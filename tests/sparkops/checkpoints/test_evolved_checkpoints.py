@@ -104,3 +104,40 @@ def test_changes_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "half" / "former").mkdir(parents=True)
     with pytest.raises(StateMismatch, match=r"was begun by evolve\(\) and not finished"):
         one.to_table(URLS[0].format(tmp_path), checkpoint=tmp_path / "half")
+
+
+def test_a_checkpoint_without_state_is_not_evolved(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    one = flow(spark, tmp_path, n=uc.Count())
+    run(one, URLS[0], tmp_path, "old")
+    uc.evolve(tmp_path / "old", one, to=tmp_path / "new", shards=1)
+    run(one, URLS[0], tmp_path, "new")
+    with pytest.raises(StateMismatch, match="has stored no state yet, so there is nothing to evolve"):
+        uc.evolve(tmp_path / "new", one, to=tmp_path / "newer")
+
+
+def test_equal_results_are_not_shown_again(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    run(flow(spark, tmp_path, n=uc.CountIf(uc.col("x") > 0)), URLS[0], tmp_path, "old")
+    now = flow(spark, tmp_path, n=uc.CountIf(uc.col("x") >= 1))
+    assert uc.evolve(tmp_path / "old", now, to=tmp_path / "new", history=str(tmp_path / "in")).corrections == 0
+
+
+def test_only_rows_that_the_query_has_read_are_its_history(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    run(flow(spark, tmp_path, n=uc.Count()), URLS[0], tmp_path, "old")
+    put(tmp_path / "in", "b", THEN)
+    now = flow(spark, tmp_path, n=uc.Count(), total=uc.Sum("x"))
+    for number, history in enumerate((tmp_path / "in", tmp_path / "linked", tmp_path / "moved")):
+        if history.name == "linked":
+            history.symlink_to(tmp_path / "in")
+        if history.name == "moved":
+            history.mkdir()
+            (tmp_path / "in" / "a.parquet").rename(history / "a.parquet")
+            with pytest.raises(StateMismatch, match="1 of the 1 files that the query has read are not in the history"):
+                uc.evolve(tmp_path / "old", now, to=tmp_path / "lost", history=str(tmp_path / "in"))
+            assert not (tmp_path / "lost").exists()
+        change = uc.evolve(tmp_path / "old", now, to=tmp_path / f"new{number}", history=str(history))
+        assert (change.seed.steps[0].rows, change.corrections) == ({"windows": 5}, 10)
+    (tmp_path / "moved" / "a.parquet").rename(tmp_path / "in" / "a.parquet")
+    assert run(now, URLS[0], tmp_path, "new2") == expected(tmp_path, n=uc.Count(), total=uc.Sum("x"))

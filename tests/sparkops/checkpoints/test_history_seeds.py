@@ -138,6 +138,7 @@ def test_a_history_cut_by_time_is_cut_before_the_watermark(spark: SparkSession, 
     assert [(step.rows, {piece.watermark for piece in step.pieces}) for step in seed.steps] == [
         ({"windows": 3}, {-25_000_000})
     ]
+    assert seed.positions == (), "the stream reads the files again, for their later rows"
 
 
 def test_histories_on_spark_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
