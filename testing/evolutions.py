@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
-from ..evolution import evolve
 from ..flows.evolution.changed_seed import stored_rows
+from ..flows.evolution.plan import in_mode_of
 from ..flows.flow import Flow, leaves_of, weight_of
+from ..local.evolved_seeds import evolve_here, plan_here
 from ..local.local_inputs import source_tables
 from ..local.running import run
 from ..local.script import Elements, Entry
@@ -66,8 +67,9 @@ class EvolutionCheck(Check):
             if shown_in(seed) != left_of(first.panes, weight_of(self.before)).rows.total():
                 raise Unclear("windows expired before the change, and stay as they were shown")
             history = history_of(self.flow, script[:cut])
-            change = evolve(seed, self.flow, to=f"{folder}/now", history=history, renames=self.renames)
-            rest = run(self.flow, script[cut:], change.seed).panes
+            flow = in_mode_of(self.flow, [step.made_by for step in seed.steps])
+            plan = plan_here(seed, flow, True, self.renames)
+            rest = run(flow, script[cut:], evolve_here(seed, flow, plan, history, f"{folder}/now")).panes
         place = rest.column_names.index("step")
         steps = pa.array([step + cut for step in rest["step"].to_pylist()], pa.int64())
         return pa.concat_tables([_in_columns(first.panes, rest.schema), rest.set_column(place, "step", steps)])

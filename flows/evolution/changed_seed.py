@@ -152,7 +152,7 @@ def _check_none_expired(computed: Sequence[SeedStep], folder: str) -> None:
     held = sum(len(flat(table[OUTSTANDING]).flatten()) for table in tables if OUTSTANDING in table.column_names)
     if shown > held:
         raise StateMismatch(
-            f"{shown - held} windows of the changed flow have expired, with rows of others that were shown and have not: "
+            f"{shown - held} windows of the changed flow have expired, with rows of some that were shown and not: "
             "give it a longer allowed_lateness, or start it from flow.seed(history, to=) into a new table"
         )
 
