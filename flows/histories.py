@@ -44,6 +44,8 @@ def past_of(flow: Flow, history: Any, until: datetime | str | int | None) -> Flo
 def _opened(one: Flow, rows: Any, settings: Settings) -> Source[Flow]:
     """The source of the rows of the past, those of the flow itself if none were given."""
     source = one.source
+    if isinstance(rows, list | tuple) and not rows:
+        rows = (source.schema if source.reading is None else source.reading.message_schema).empty_table()
     if rows is not None and one.door is not None:
         return one.door(rows, source, settings)
     endless = source.streaming and source.engine.has_streams
@@ -94,6 +96,8 @@ def _rows_by_source(flow: Flow, history: Any) -> Mapping[int, Any]:
 
 def _checked(past: Source[Flow], present: Source[Flow]) -> Source[Flow]:
     """The source of the past, which ends and has the columns of the present."""
+    if getattr(past, "script", None) is not None:
+        raise InvalidArgument("a history is rows that come at once, and was given as a script: give seed() its rows")
     if past.streaming and past.engine.has_streams:
         raise InvalidArgument(
             f"the history has no end, for it is {past.describe()}: give seed() rows that are there, such as files or a "

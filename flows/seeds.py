@@ -15,6 +15,9 @@ from ..panes.state.shard_seed import ShardSeed
 from .fingerprint.differences import flow_changes, number_of, told_changes
 from .fingerprint.flow import Fingerprint
 
+_MODE = "mode was 'accumulating' and is 'retracting'"
+"""The words for a flow whose last grouping a table has settled."""
+
 FREE = ("shards", "whole_keys", "near", "planned")
 """The parts of a fingerprint that a seed leaves free: how rows are divided among shards, and who lists files."""
 
@@ -61,6 +64,11 @@ def _laid_out(step: SeedStep, now: Fingerprint) -> Fingerprint:
 
 
 def _other(seed: Seed, told: Sequence[str]) -> StateMismatch:
+    if all(text.endswith(_MODE) for text in told):
+        return StateMismatch(
+            f"the seed {seed.folder!r} is of a flow whose mode is open, and a table needs panes that can be retracted: "
+            "write mode='retracting' in window(), and make the seed again"
+        )
     return StateMismatch(
         f"the seed {seed.folder!r} is of another flow, {'; '.join(told)}: start the flow that the seed was made of, or "
         "make a seed of this one from its history"

@@ -118,7 +118,7 @@ class SeedMaker:
     """The last batch that is in the state, and in the table."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Seed:
     """A seed as its manifest says it is; its rows stay in the files of its folder."""
 
@@ -138,6 +138,14 @@ class Seed:
     def bytes(self) -> int:
         """The bytes of its files."""
         return sum(file.size for step in self.steps for file in (*step.files, *step.corrections))
+
+    def __repr__(self) -> str:
+        told = []
+        for number, step in enumerate(self.steps, 1):
+            rows = {**step.rows, CORRECTIONS: sum(file.rows for file in step.corrections)}
+            parts = [f"{count:,} {name}" for name, count in rows.items() if count]
+            told.append(f"step {number}: {', '.join(parts) or 'no rows'}")
+        return f"Seed({self.folder!r}: {'; '.join(told)}; {self.bytes:,} bytes)"
 
 
 def write_piece(

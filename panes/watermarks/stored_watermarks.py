@@ -6,6 +6,7 @@ Guarded by tests/sparkops/stored/test_stored_formats.py and tests/sparkops/test_
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 from ...errors import StateMismatch
 from ...windows.times import MAX_TIME
 from .watermarks import InputWatermarks, Watermarks
+
+_LATENESS = re.compile(r"[0-9]{1,19}")
+"""The text of an allowed lateness, in microseconds; earlier versions did not note it."""
 
 OF_A_STEP = "the stage before"
 """The text in the place of the watermark strategy of an input whose rows are those of another step."""
@@ -34,6 +38,7 @@ def read_extra(text: bytes) -> dict[str, Any]:
         right = isinstance(extra["made_by"], dict) and isinstance(extra["made_by"].get("stage"), str)
         right &= isinstance(texts, list) and isinstance(inputs, list) and len(inputs) == len(texts)
         right &= all(isinstance(one, str) for one in texts)
+        right &= _LATENESS.fullmatch(extra["made_by"].get("lateness", "0")) is not None
         right &= all(isinstance(name, str | None) and len(both) == 2 for name, *both in sources)
         right &= all(type(number) is int and -(2**63) <= number < 2**63 for number in numbers)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

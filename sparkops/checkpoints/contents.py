@@ -30,6 +30,7 @@ from ...windows.times import MAX_TIME, MIN_TIME
 from ..query_log import last_commit
 from ..session import session
 from ..sql_types import spark_schema
+from .positions import is_evolved
 from .rows import PARTS, part_named, shown_state
 from .seeds import operators, positions, seed_of_checkpoint
 from .shards import StoredShards
@@ -335,6 +336,11 @@ def checkpoint(path: str | PathLike[str], *, spark: SparkSession | None = None) 
     path = fspath(path)
     found = spark or SparkSession.getActiveSession() or session("uncombine checkpoint", cores=1)
     batch = last_commit(found, path)
+    if batch < 0 and is_evolved(path):
+        raise InvalidArgument(
+            f"the query of {path!r} has not ended a batch since uc.evolve() made its checkpoint: start it once, or see "
+            "the former one"
+        )
     if batch < 0:
         raise InvalidArgument(
             f"{path!r} is no checkpoint of a streaming query that has ended a batch: it has no folder 'commits'"

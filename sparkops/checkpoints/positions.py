@@ -62,6 +62,11 @@ def seed_at_start(flow: Flow, start: Seed | str | None, spark: SparkSession, che
     return seed
 
 
+def is_evolved(checkpoint: str) -> bool:
+    """True for a checkpoint that `uc.evolve` has made."""
+    return _evolved(checkpoint) is not None
+
+
 def in_shards(flow: Flow, checkpoint: str) -> Flow:
     """The flow in the number of shards that `uc.evolve` has named for a checkpoint."""
     folder = _evolved(checkpoint)
@@ -199,4 +204,4 @@ def _begins_later(planner: FilePlanner, position: str) -> bool:
     return not (first.has(read) | batch.has(read)).all()
 
 
-__all__ = ["EVOLVED", "FORMER", "in_shards", "seed_at_start", "started_at", "with_shards"]
+__all__ = ["EVOLVED", "FORMER", "in_shards", "is_evolved", "seed_at_start", "started_at", "with_shards"]

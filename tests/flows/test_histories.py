@@ -132,6 +132,10 @@ def test_histories_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"names 'c', and no source of the flow is called so"):
         both.seed({"a": rows, "c": rows}, to=tmp_path / "seed")
     assert not (tmp_path / "seed").exists()
+    with pytest.raises(InvalidArgument, match=r"was given as a script: give seed\(\) its rows"):
+        hours().seed([uc.Elements(rows)], to=tmp_path / "seed")
+    none = hours().seed([], to=tmp_path / "none")
+    assert hours().run([uc.Elements(rows)], start=none).num_rows == 1
     hours().seed(rows, to=tmp_path / "seed")
     with pytest.raises(InvalidArgument, match=r"a seed is written to a new folder"):
         hours().seed(rows, to=tmp_path / "seed")

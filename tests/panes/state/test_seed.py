@@ -47,6 +47,7 @@ def test_a_seed_is_read_as_it_was_written(seed: Seed) -> None:
     assert found.steps == seed.steps
     assert rest(seed) == rest(seed.folder)
     assert [step.rows for step in found.steps] == [{"windows": 2}, {"windows": 1}]
+    assert repr(found).endswith(f": step 1: 2 windows; step 2: 1 windows; {found.bytes:,} bytes)")
     assert found.bytes == sum(file.stat().st_size for file in Path(seed.folder).glob("*.arrow"))
 
 

@@ -19,7 +19,7 @@ from row_steps import SCHEMA, draw_rows, script_of
 from seeds import seeds
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument
+from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.sparkops.sql_types import dataframe_of
 
 DAY = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
@@ -148,6 +148,11 @@ def test_histories_on_spark_that_are_refused(spark: SparkSession, tmp_path: Path
         live.seed(to=tmp_path / "seed")
     with pytest.raises(InvalidArgument, match=r"the history has no end, for it is"):
         live.seed(spark.readStream.format("rate").load(), to=tmp_path / "seed")
+    ordered = uc.flow(uc.Files(str(tmp_path / "in"), order="name"), spark=spark, streaming=True, watermark="30 seconds")
+    sums = ordered.window("1 minute", "each row").combine(by="user", total=uc.Sum("x"))
+    started = sums.seed(str(tmp_path / "in"), to=tmp_path / "open")
+    with pytest.raises(StateMismatch, match=r"write mode='retracting' in window\(\), and make the seed again"):
+        sums.to_table(f"duckdb:{tmp_path}/b.db#t", checkpoint=tmp_path / "b", start=started)
     seed = live.seed(str(tmp_path / "in"), to=tmp_path / "seed")
     with pytest.raises(InvalidArgument, match=r"would read them again: give them an order"):
         live.write_stream(checkpoint=tmp_path / "checkpoint", start=seed)
