@@ -22,6 +22,7 @@ from programs import program
 
 import uncombine as uc
 from uncombine.sparkops.tables.live_table import FarBatches
+from uncombine.sparkops.tables.table_start import TableStart
 from uncombine.tables import Layout, target_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +109,8 @@ def test_a_live_table_through_a_connect_server(
 def test_batches_travel_to_a_connect_server(tmp_path: Path) -> None:
     place = target_of("postgresql://me:hush@host/db#t")
     layout = Layout(pa.schema({"k": pa.int64()}), ("k",))
-    assert pickle.loads(pickle.dumps(FarBatches(layout, place, "c"))).place == place
+    start = TableStart(place, layout, None)
+    assert pickle.loads(pickle.dumps(FarBatches(start, "c"))).table.place == place
 
 
 def far(row: dict[str, Any]) -> dict[str, Any]:

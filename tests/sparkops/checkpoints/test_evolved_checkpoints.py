@@ -20,7 +20,6 @@ CHANGES: dict[str, tuple[dict[str, uc.Combiner], dict[str, uc.Combiner]]] = {
 }
 
 
-@pytest.mark.daily
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_live_table_follows_a_change(name: str, url: str, spark: SparkSession, tmp_path: Path) -> None:
@@ -55,6 +54,7 @@ def test_a_query_goes_on_with_other_shards(spark: SparkSession, tmp_path: Path) 
     assert uc.checkpoint(tmp_path / "new", spark=spark).steps[0].shards == 5
 
 
+@pytest.mark.daily
 def test_another_sink_gets_the_corrections_with_the_first_batch(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "a", FIRST)
 

@@ -166,7 +166,7 @@ def test_accumulators_of_a_format_that_is_not_known_are_refused(number: int) -> 
 
 
 NEWER = (
-    b'{"version":4,"token":"t"}\n{}',
+    b'{"version":5,"token":"t"}\n{}',
     b'{"version": 99, "chunks": [], "made_by": 3}',
     b'{"version":1,"token":"t"}\n\x93 no JSON',
     b"\x93NEW no JSON",
@@ -183,11 +183,11 @@ def test_a_state_of_a_format_that_is_not_known_is_refused(manifest: bytes) -> No
     engine.batch(rows, now=START // 1000)
     for handle in engine.store.values():
         handle.states["manifest"]["value"] = (manifest,)
-    number = {0: "format 4", 1: "format 99", 2: "format 1"}.get(NEWER.index(manifest), "a format without a number")
+    number = {0: "format 5", 1: "format 99", 2: "format 1"}.get(NEWER.index(manifest), "a format without a number")
     with pytest.raises(StateMismatch) as refused:
         Engine(flow, restored=engine.snapshot()).batch(rows, now=START // 1000)
     assert str(refused.value) == (
-        f"the stored state has {number}, but this version of uncombine reads formats 2 and 3: "
+        f"the stored state has {number}, but this version of uncombine reads formats 2 to 4: "
         "use the version of uncombine that wrote it, or start from a new checkpoint"
     )
 

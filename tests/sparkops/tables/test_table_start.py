@@ -59,7 +59,6 @@ def killed_after(monkeypatch: pytest.MonkeyPatch, name: str, calls: int) -> None
     monkeypatch.setattr(Keeper, name, counted)
 
 
-@pytest.mark.daily
 @pytest.mark.parametrize("url", URLS)
 def test_a_start_that_ended_anywhere_is_finished(
     url: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
