@@ -17,9 +17,8 @@ from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, StateMismatch
 from ...panes.grouping.loaded_windows import OUTSTANDING
 from ...panes.grouping.stage import GroupingStage
-from ...panes.state.codec import pack, unpack
+from ...panes.state.codec import DAMAGE, pack, unpack
 from ...panes.state.seed import (
-    DAMAGE,
     Seed,
     SeedFile,
     SeedMaker,

@@ -20,7 +20,7 @@ import pyarrow as pa
 from ...errors import StateMismatch
 from ...windows.times import NEVER
 from .cache import ChunkCache
-from .codec import pack, pack_places, unpack, unpack_places
+from .codec import DAMAGE, pack, pack_places, unpack, unpack_places
 from .hashes import Index
 from .manifest import UNKNOWN, Entry, Manifest, StoredChunk
 from .operator import StatefulOperator
@@ -159,10 +159,6 @@ def _fetched(log: KeyValue, entry: Entry) -> bytes:
     return value
 
 
-_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError)
-"""The errors of bytes that were never written here. Those of `_fetched` have the right checksum all the same."""
-
-
 def _damaged(entry: Entry, error: Exception) -> StateMismatch:
     return StateMismatch(
         f"the value under number {entry.id} of the state store is none that this library writes "
@@ -177,7 +173,7 @@ def _places(log: KeyValue, cache: ChunkCache, entry: Entry, rows: int) -> np.nda
         cache.add_small(entry.key, value)
     try:
         return unpack_places(value, entry.count, rows)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise _damaged(entry, error) from None
 
 
@@ -295,7 +291,7 @@ class _Load:
             rows = unpack(_fetched(self.log, entry), hashes)
         except StateMismatch:
             raise
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise _damaged(entry, error) from None
         self._require_fit(part, rows, schema)
         return self.cache.add(entry.key, rows)

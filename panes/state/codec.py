@@ -18,6 +18,10 @@ from .hashes import Index
 from .store import Chunk
 
 CODEC = "zstd"
+
+DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError)
+"""The errors of reading bytes that were never written here; they can have the right checksum all the same."""
+
 _WAKE = "wake."
 _ADDED = (_WAKE, "index.")
 _HASH, _ORDER, _SORTED = "index.hash", "index.order", "index.sorted"

@@ -42,9 +42,6 @@ MANIFEST = "seed.json"
 CORRECTIONS = "corrections"
 """The name in the place of that of a store, in a file of panes."""
 
-DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError)
-"""The errors of reading the bytes of a damaged file."""
-
 PANES_AT_ONCE = 1 << 20
 """The panes of a file of corrections, which is read as a whole."""
 
@@ -302,7 +299,6 @@ def read_piece(fields: Mapping[str, Any]) -> SeedPiece:
 
 __all__ = [
     "CORRECTIONS",
-    "DAMAGE",
     "FORMAT",
     "MANIFEST",
     "Seed",

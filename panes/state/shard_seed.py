@@ -17,10 +17,10 @@ from ...errors import StateMismatch
 from ..row_lift import shard_of
 from ..watermarks.stored_watermarks import together
 from ..watermarks.watermarks import InputWatermarks, Watermarks
-from .codec import unpack
+from .codec import DAMAGE, unpack
 from .operator import StatefulOperator
 from .operator_state import Counts, OperatorState
-from .seed import DAMAGE, SeedFile, SeedPiece, SeedStep, corrections, file_bytes, unreadable_file
+from .seed import SeedFile, SeedPiece, SeedStep, corrections, file_bytes, unreadable_file
 from .store import Chunk
 
 Routes: TypeAlias = Callable[[str, pa.Table], np.ndarray]
