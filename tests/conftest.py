@@ -46,7 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--draw",
         action="store_true",
-        help="run a seventh of the tests that need Spark, others each day, and those marked daily",
+        help="run a seventh of the tests that need Spark and a third of those with examples of hypothesis, others each "
+        "day, and those marked daily",
     )
 
 
@@ -113,12 +114,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
         marks = {mark.name for mark in item.iter_markers()}
-        undrawn = "spark" in marks and not marks & {"daily", "soak"} and not seeds.is_drawn(item.nodeid)
-        if undrawn and config.option.draw:
+        days = _days(item, marks) if config.option.draw else 1
+        if days > 1 and not seeds.is_drawn(item.nodeid, days):
             item.add_marker("full")
     if (worker := getattr(config, "workerinput", None)) is not None:
         scopes = {item.nodeid: _scope_of(item) for item in items if item.get_closest_marker("spark")}
         Path(worker["items"], worker["workerid"]).write_text(json.dumps(scopes))
+
+
+def _days(item: pytest.Item, marks: set[str]) -> int:
+    """An item is drawn on one of so many days."""
+    if marks & {"daily", "soak"}:
+        return 1
+    if "spark" in marks:
+        return seeds.DAYS
+    return seeds.EXAMPLE_DAYS if getattr(getattr(item, "obj", None), "is_hypothesis_test", False) else 1
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,10 +1,10 @@
-"""The seeds of random suites that a run draws: a quarter of each, others on each day.
+"""The seeds of random suites that a run draws: an eighth of each, others on each day.
 
 `seeds(40)` is for `parametrize`: the seeds of today are to be run. The others have the mark `soak`, and are there only
 where a run asks for it.
-`share(values)` draws a quarter of a long list of cases in the same way; the others have the mark `full`, so that
+`share(values)` draws an eighth of a long list of cases in the same way; the others have the mark `full`, so that
 `make full` runs them. With `--draw` each item that needs Spark is left to it, too, but for one day of seven, and for
-those marked `daily`.
+those marked `daily`; and each item that runs examples of hypothesis, the same on each day, but for one day of three.
 The environment variable `UNCOMBINE_SEEDS` has a date whose seeds are drawn instead, `all`, or `none`.
 """
 
@@ -19,10 +19,12 @@ from typing import Any
 import pytest
 
 VARIABLE = "UNCOMBINE_SEEDS"
-SHARE = 4
+SHARE = 8
 """One seed in so many is drawn."""
 DAYS = 7
 """An item that needs Spark is drawn on one of so many days."""
+EXAMPLE_DAYS = 3
+"""An item that runs examples of hypothesis is drawn on one of so many days."""
 
 _long = True
 """False where a run asks for no item with the mark `soak`: to collect thousands of them takes a while."""
@@ -58,7 +60,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def drawn(count: int, pool: int, day: date) -> list[int]:
-    """The places of a day among those of a pool: a quarter of `count`, going through the pool day by day."""
+    """The places of a day among those of a pool: an eighth of `count`, going through the pool day by day."""
     share = -(-count // SHARE)
     first = day.toordinal() * share
     return sorted({(first + i) % pool for i in range(share)})
@@ -67,7 +69,7 @@ def drawn(count: int, pool: int, day: date) -> list[int]:
 def seeds(count: int, most: int = 0, *, step: int = 1, always: Collection[int] = ()) -> list[Any]:
     """The seeds 0, `step`, 2 `step`, ... up to `most`, or `count` if that is greater, as parameters of a test.
 
-    A quarter of as many as are below `count` is drawn, from all up to `most`. `always` has seeds that once showed a
+    An eighth of as many as are below `count` is drawn, from all up to `most`. `always` has seeds that once showed a
     fault, which every run takes. The others have the mark `soak`. Of a `step`, each seed is the first of a bunch.
     """
     whole = range(0, max(count, most), step)
@@ -94,12 +96,12 @@ def share(values: Iterable[Any]) -> list[Any]:
     return [case if place in run else _left_to_full(case) for place, case in enumerate(cases)]
 
 
-def is_drawn(name: str) -> bool:
-    """True for a seventh of all names, others on each day."""
+def is_drawn(name: str, days: int) -> bool:
+    """True for one of so many names, others on each day."""
     chosen = pin()
     if chosen in ("all", "none"):
         return chosen == "all"
-    return (zlib.crc32(name.encode()) + date.fromisoformat(chosen).toordinal()) % DAYS == 0
+    return (zlib.crc32(name.encode()) + date.fromisoformat(chosen).toordinal()) % days == 0
 
 
 def _left_to_full(case: Any) -> Any:
