@@ -230,6 +230,7 @@ __all__ = [  # noqa: RUF022
     "compare",
     "Comparison",
     "evolve",
+    "Deletion",
     "Evolution",
     "changelog",
     "plot",
@@ -243,6 +244,7 @@ if TYPE_CHECKING:
     from .doors import flow
     from .evolution import Evolution, evolve
     from .files.files import Files
+    from .flows.evolution.deletion import Deletion
     from .local.script import Clock, Elements, Watermark
     from .plot.costs import trigger_costs
     from .sparkops.checkpoints.contents import checkpoint
@@ -262,6 +264,7 @@ else:
     _HOMES = {
         "Clock": ".local.script",
         "Comparison": ".tables.comparison.comparison",
+        "Deletion": ".flows.evolution.deletion",
         "Elements": ".local.script",
         "Evolution": ".evolution",
         "evolve": ".evolution",

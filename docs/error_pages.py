@@ -31,7 +31,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Accumulators on Spark": ("sparkops/stored",),
     "Restart a query": ("panes/state", "panes/shard", "flows/fingerprint"),
     "Keep a table": ("tables", "sparkops/tables"),
-    "Change a running flow": ("evolution", "flows/evolution", "local/evolved_seeds", "sparkops/checkpoints/evolved"),
+    "Change a running flow": ("evolution", "flows/evolution", "local/evolved_seeds", "sparkops/checkpoints/evolved", "sparkops/checkpoints/deleted"),
     "Compare": ("comparing", "tables/comparison", "sparkops/comparison", "local/compared_sides"),
     "Draw": ("plot",),
     "The command": ("cli",),

@@ -35,6 +35,7 @@ PAGES = {
     "uncombine.local": "run",
     "uncombine.comparing": "run",
     "uncombine.evolution": "run",
+    "uncombine.flows.evolution": "run",
     "uncombine.tables.comparison": "run",
     "uncombine.plot": "plot",
     "uncombine.plot.costs": "run",
@@ -71,6 +72,7 @@ METHODS: dict[str, set[str]] = {
     "Result": set(),
     "Comparison": set(),
     "Evolution": set(),
+    "Deletion": set(),
     "Checkpoint": set(),
 }
 

@@ -27,7 +27,7 @@ from ..flows.seeds import corrections_of
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
-from ..panes.shard.shard import END, Instant, Shard, by_bundle
+from ..panes.shard.shard import END, Instant, Shard, by_bundle, with_first
 from ..panes.state.seed import Seed, SeedMaker, corrections
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
@@ -75,6 +75,7 @@ class LocalRun:
         self.dropped: list[tuple[int, int, int]] = []
         self.output_watermarks: list[int] = []
         self.watermarks: list[SourceWatermarks] = []
+        self.first: dict[Step, list[pa.Table]] = {}
         self.schema = flow.schema
         if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
             self.schema = self.graph.ends[0].schema
@@ -207,10 +208,11 @@ class LocalRun:
 
     def _turn(self, place: int, parts: Mapping[Feed, Mapping[int, Part]], until: int) -> None:
         """Take some bundles of an entry through all steps, and the timers that are due by then."""
-        instants: dict[Step, list[Instant]] = {}
+        instants: dict[Step, Sequence[Instant]] = {}
         for step in self.graph.steps:
             arrivals = [self._arrivals(feed, parts, instants) for feed in step.feeds]
-            self.shards[step], instants[step] = self.shards[step].play(*arrivals, until=until)
+            self.shards[step], played = self.shards[step].play(*arrivals, until=until)
+            instants[step] = with_first(played, self.first.pop(step, []) if played else [])
             self._leave_out(place, step, instants[step])
             self._count_dropped(place, step, arrivals, instants[step], parts)
         for feed in self.graph.ends:
@@ -280,12 +282,15 @@ class LocalRun:
                 self.dropped += [(place, step.number, int(row)) for row in places]
 
     def _show_corrections(self, start: Seed) -> None:
-        """Give the panes that the state of a seed takes for shown, and that nobody has shown yet."""
-        for feed in self.graph.ends:
-            if isinstance(feed.origin, Step):
-                files = corrections_of(start, feed.origin.number)
-                for panes in corrections(start.folder, files, feed.schema):
-                    self._show_panes(0, feed, panes)
+        """Give the panes that the state of a seed takes for shown and nobody has; a step before gives them to the next."""
+        ends = {feed.origin: feed for feed in self.graph.ends}
+        for step in self.graph.steps:
+            files, schema = corrections_of(start, step.number), step.operator().output_schema
+            panes = list(corrections(start.folder, files, schema)) if files else []
+            if step not in ends:
+                self.first[step] = panes
+            for table in panes if step in ends else ():
+                self._show_panes(0, ends[step], table)
 
     def _show_panes(self, place: int, feed: Feed, panes: pa.Table) -> None:
         self._show(place, applied(feed.transforms, panes))

@@ -203,6 +203,15 @@ class Shard:
         return replace(self, state=result.state), instant
 
 
+def with_first(instants: Sequence[Instant], panes: Sequence[pa.Table]) -> Sequence[Instant]:
+    """The instants, the first of which gives these panes before its own."""
+    if not panes:
+        return instants
+    first = instants[0]
+    result = replace(first.result, panes=pa.concat_tables([*panes, first.panes]))
+    return [replace(first, result=result), *instants[1:]]
+
+
 def by_bundle(instants: Iterable[Instant]) -> dict[int, list[Instant]]:
     """The steps of a grouping by the time of the bundle that their panes make for the next grouping.
 
@@ -214,4 +223,4 @@ def by_bundle(instants: Iterable[Instant]) -> dict[int, list[Instant]]:
     return bundles
 
 
-__all__ = ["END", "Instant", "Shard", "by_bundle"]
+__all__ = ["END", "Instant", "Shard", "by_bundle", "with_first"]

@@ -20,7 +20,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from ...combiners.expressions.expr import Expr
 from ...errors import InvalidArgument
+from ...flows.evolution.deletion import Deletion
 from ...flows.fingerprint.differences import number_of, words_of
 from ...panes.state.manifest import Manifest, bytes_of, extra_of
 from ...panes.state.operator_state import Counts, OperatorState
@@ -174,6 +176,18 @@ class Checkpoint:
         of shards: `flow.write_stream(checkpoint=new, start=seed)` divides it among as many as the session has.
         """
         return seed_of_checkpoint(self.spark, self.path, to, self.batch)
+
+    def delete(self, *, where: Expr, to: str) -> Deletion:
+        """Make a new checkpoint without the rows for which a condition on their keys is true, as of one person.
+
+        The rows leave each step that keeps the columns of `where`, and panes that have been shown of them are retracted
+        when the query starts from the new checkpoint: from a live table before its first batch, else with it; later
+        steps take them out of their contents. The query must have ended, and this checkpoint stays as it is. The
+        result says what has left and, for it must be known, which places still have values of these rows.
+        """
+        from .deleted import delete_rows
+
+        return delete_rows(self, where, to)
 
     @property
     def positions(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,31 +76,35 @@ def evolve_checkpoint(
     rows, size = sum(sum(one.rows.values()) for one in steps), sum(one.bytes for one in steps)
     if target is None:
         return plan, rows, size, None
-    require_free(target)
     past = past_of(flow, history, None) if plan.computed else None
+    with new_checkpoint(former, target) as old:
+        seed = _made(old, flow, route, plan, past, target, shards)
+    return plan, rows, size, seed
+
+
+@contextmanager
+def new_checkpoint(former: Checkpoint, target: str) -> Iterator[Seed]:
+    """The state of a checkpoint as a seed, for one that is made of it in a new folder, or not at all."""
+    require_free(target)
     system, inside = locate(target)
+    begun = f"{target}/{FORMER}"
     try:
-        seed = _made(spark, former, flow, route, plan, past, target, shards)
+        yield seed_of_checkpoint(former.spark, former.path, begun, former.batch)
+        if last_commit(former.spark, former.path) != former.batch:
+            raise _runs(former.path)
     except BaseException:
         if system.get_file_info(inside).type == pafs.FileType.Directory:
             system.delete_dir(inside)
         raise
-    return plan, rows, size, seed
+    begun_system, begun_inside = locate(begun)
+    begun_system.delete_dir(begun_inside)
 
 
 def _made(
-    spark: SparkSession,
-    former: Checkpoint,
-    flow: Flow,
-    route: StreamRoute,
-    plan: Planned,
-    past: Flow | None,
-    target: str,
-    shards: int | None,
+    old: Seed, flow: Flow, route: StreamRoute, plan: Planned, past: Flow | None, target: str, shards: int | None
 ) -> Seed:
     """Write the seed of the changed flow into a new checkpoint."""
-    path, graph, begun = former.path, route.graph, f"{target}/{FORMER}"
-    old = seed_of_checkpoint(spark, path, begun, former.batch)
+    graph = route.graph
     positions = former_positions(old, graph)
     folder, computed = f"{target}/{EVOLVED}", list[SeedStep]()
     if past is not None:
@@ -108,12 +113,7 @@ def _made(
         run = History(past, route.input, folder=folder, marks=marks, now=processing_time(old))
         made_by = [one.made_by for one in plan.steps]
         computed = replace(run, closed=closed_windows(old, plan)).steps(made_by)
-    if last_commit(spark, path) != former.batch:
-        raise _runs(path)
-    seed = write_changed(old, plan, computed, folder, SparkWork(spark), positions, shards)
-    system, inside = locate(begun)
-    system.delete_dir(inside)
-    return seed
+    return write_changed(old, plan, computed, folder, SparkWork(route.input.spark), positions, shards)
 
 
 def require_ended(spark: SparkSession, path: str) -> None:
@@ -194,4 +194,4 @@ def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
             yield json.loads(text)
 
 
-__all__ = ["evolve_checkpoint"]
+__all__ = ["SparkWork", "evolve_checkpoint", "new_checkpoint", "require_ended"]

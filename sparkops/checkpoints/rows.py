@@ -14,8 +14,8 @@ import pyarrow as pa
 from ...combiners.rows.columns import flat
 from ...combiners.rows.decoded_sizes import fixed_bytes, row_bytes
 from ...errors import InvalidArgument, nearest
+from ...flows.evolution.deletion import user_columns
 from ...panes.grouping.pane_columns import TIMINGS, VALUE
-from ...panes.rows.options import ROW
 from ...panes.state.hashes import key_hashes
 from ...panes.state.operator_state import OperatorState
 from ...panes.state.store import Store
@@ -70,15 +70,11 @@ def shown_state(name: str, state: OperatorState, made_by: Mapping[str, Any]) -> 
 
 def _columns(table: pa.Table, made_by: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that mean something to a user, under its names."""
-    keys = [name for name, _ in made_by.get("by", ())]
-    out: dict[str, Any] = {}
+    out: dict[str, Any] = dict(user_columns(table, made_by))
     names = table.column_names
     for name in names:
-        if name.startswith("key."):
-            place = int(name.removeprefix("key."))
-            out[keys[place] if place < len(keys) else f"key {place + 1}"] = table[name]
-        elif name.startswith((ROW, "value.")) or name in ("state", "timers", "results", "weight"):
-            out[name.removeprefix(ROW)] = table[name]
+        if name.startswith("value.") or name in ("state", "timers", "results", "weight"):
+            out[name] = table[name]
     if {"low", "high"} <= set(names):
         halves = zip(table["high"].to_pylist(), table["low"].to_pylist(), strict=True)
         out["id"] = pa.array([f"{high:016x}{low:016x}" for high, low in halves])

@@ -24,7 +24,7 @@ from ...panes import OperatorState, Watermarks
 from ...panes.grouping.pane_columns import PANE, TIMINGS
 from ...panes.parcels import Parcel
 from ...panes.shard.arrivals import arrivals, clock_of
-from ...panes.shard.shard import Instant, Shard
+from ...panes.shard.shard import Instant, Shard, with_first
 from ...panes.stage import StageLift
 from ...panes.state.cache import ChunkCache
 from ...panes.state.chunk_log import load, save
@@ -103,7 +103,7 @@ class ShardTask:
     lift: Callable[[], StageLift] | None = None
     """Makes the lift of the step, which says which shard a row of the seed belongs to."""
     corrected: bool = False
-    """True if the corrections of the seed have been shown already, as a table does before the first batch."""
+    """True if the corrections of the last step have been shown already, as a table does before the first batch."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
@@ -121,7 +121,7 @@ class ShardTask:
 
     def corrections(self, begun: Shard, shard: int) -> Iterator[pa.Table]:
         """The panes that the state of the seed takes for shown, and that the shard shows first."""
-        if self.seed is None or self.corrected:
+        if self.seed is None or (self.corrected and self.then is None):
             return iter(())
         ids = shard_ids(self.fingerprint["shards"])
         tables = self.seed.corrections(begun.operator.output_schema, ids.index(shard), len(ids))
@@ -145,7 +145,7 @@ class ShardTask:
         if self.left_out is not None:
             yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(instants)))
         if self.then is not None:
-            yield from PaneLift(self.then, f"shard {shard}")(instants)
+            yield from PaneLift(self.then, f"shard {shard}")(with_first(instants, list(first)))
         else:
             yield from packed(shard, "panes", chain(first, self._shown(instants)))
 

@@ -1,0 +1,198 @@
+"""A seed made of another one without the rows of some keys, whose panes that were shown are to be retracted.
+
+The idea: a stored row has its key in columns, so the rows of a person are found in each step that is grouped by what
+the person is known by. Where a step has no such column, the values are inside contents of other keys: what the steps
+before retract is taken out of them again, and what else they hold is said.
+
+Guarded by tests/flows/evolution/test_deletion.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...combiners.expressions.expr import Expr
+from ...combiners.rows.columns import flat
+from ...errors import InvalidArgument
+from ...panes.grouping.loaded_windows import OUTSTANDING
+from ...panes.grouping.pane_columns import PANE, VALUE, WINDOW
+from ...panes.rows.options import ROW
+from ...panes.state.codec import pack
+from ...panes.state.seed import Seed, SeedFile, SeedMaker, SeedStep, write_bytes, write_seed
+from ...panes.state.store import Chunk
+from ...windows.times import UTC_MICROS
+from ..fingerprint.differences import kind_of, number_of, words_of
+from .changed_seed import ShownFile, ShownPanes, stored_rows
+from .conversion import shown_panes
+
+if TYPE_CHECKING:
+    from .changed_seed import SeedWork
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """What has become of the rows of some keys in a new checkpoint; `uc.checkpoint(path).delete` makes it."""
+
+    seed: Seed
+    deleted: Mapping[str, int]
+    """The numbers of rows that have left, by the step."""
+    retracted: int
+    """The number of panes that the query retracts when it starts from the new checkpoint."""
+    remains: tuple[str, ...]
+    """The places that still have values of these rows, in words."""
+
+    def __str__(self) -> str:
+        lines = [f"{step}: {count:,} row{'' if count == 1 else 's'} deleted" for step, count in self.deleted.items()]
+        panes = f"{self.retracted:,} pane{'' if self.retracted == 1 else 's'} to be retracted at the start"
+        return "\n".join([*lines, panes, "still there:", *(f"- {text}" for text in self.remains)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def user_columns(table: pa.Table, made_by: Mapping[str, Any]) -> dict[str, pa.ChunkedArray]:
+    """The columns of stored rows that a user knows, under the user's names: those of the key and of the row."""
+    keys = [name for name, _ in made_by.get("by", ())]
+    out: dict[str, pa.ChunkedArray] = {}
+    for name in table.column_names:
+        if name.startswith("key."):
+            place = int(name.removeprefix("key."))
+            out[keys[place] if place < len(keys) else f"key {place + 1}"] = table[name]
+        elif name.startswith(ROW):
+            out[name.removeprefix(ROW)] = table[name]
+    return out
+
+
+def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Deletion:
+    """Write the seed without the rows for which an expression of their columns is true."""
+    steps, deleted, remains, known = list[SeedStep](), dict[str, int](), list[str](), set[str]()
+    for step in sorted(former.steps, key=lambda one: number_of(one.made_by)):
+        name = f"step {number_of(step.made_by)}, {words_of(step.made_by)}"
+        stores = sorted({file.store for file in step.files})
+        columns = {store: _columns(former.folder, step, store) for store in stores}
+        known |= {column for some in columns.values() for column in some}
+        bare = {store for store, some in columns.items() if not set(where.columns) <= set(some)}
+        files = work.files(_Delete(former.folder, folder, where, step.made_by, frozenset(bare)), step.files)
+        shown = _retracted(former.folder, step, where, folder, work) if "windows" not in bare else []
+        steps.append(replace(step, files=tuple(files), corrections=tuple(shown)))
+        if bare < set(stores):
+            deleted[name] = sum(file.rows for file in step.files) - sum(file.rows for file in files)
+        remains += _of_step(name, step, bool(bare))
+    if not deleted:
+        raise InvalidArgument(
+            f"no step keeps the columns that where={where!r} reads, so no row can be found by them: the state has "
+            f"{', '.join(map(repr, sorted(known))) or 'none'}"
+        )
+    seed = write_seed(
+        Seed(
+            folder=folder,
+            steps=tuple(steps),
+            maker=SeedMaker(owner=uuid4().hex, batch=0),
+            positions=former.positions,
+            corrects=True,
+            base=former.maker,
+            shards=former.shards,
+        )
+    )
+    return Deletion(seed, deleted, sum(file.rows for step in steps for file in step.corrections), tuple(remains))
+
+
+def _of_step(name: str, step: SeedStep, bare: bool) -> list[str]:
+    """What a step still has, or has shown, of rows that are deleted."""
+    told = []
+    grouping = kind_of(step.made_by) == "grouping"
+    if bare and kind_of(step.made_by) == "Distinct":
+        told.append(f"{name}: it keeps hashes of its ids, which do not tell the rows, until they expire")
+    elif bare:
+        told.append(
+            f"{name}: values inside contents of other keys, less those of panes that the steps before it retract"
+        )
+    if not grouping:
+        told.append(f"{name}: rows that it has given are not retracted, since it does not keep them")
+    elif not _retracting(step):
+        told.append(f"{name}: panes that it has shown are not retracted, since its mode is {step.made_by['mode']}")
+    return told
+
+
+def _retracting(step: SeedStep) -> bool:
+    return step.made_by.get("mode") == "'retracting'"
+
+
+def _columns(folder: str, step: SeedStep, store: str) -> list[str]:
+    file = next(file for file in step.files if file.store == store)
+    return list(user_columns(stored_rows(folder, file).living()[1], step.made_by))
+
+
+def _chosen(where: Expr, table: pa.Table, made_by: Mapping[str, Any]) -> np.ndarray:
+    """The rows for which the expression is true."""
+    told = where.evaluate(pa.table(user_columns(table, made_by)))
+    if not pa.types.is_boolean(told.type):
+        raise InvalidArgument(f"where= takes a condition such as uc.col('user') == 'ada', but {where!r} is {told.type}")
+    chosen: np.ndarray = np.asarray(pc.fill_null(flat(told), False))
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Delete:
+    """Takes a file of stored rows into another seed without the rows that are deleted."""
+
+    source: str
+    target: str
+    where: Expr
+    made_by: Mapping[str, Any]
+    bare: frozenset[str]
+    """The stores without the columns of `where`."""
+
+    def __call__(self, file: SeedFile) -> SeedFile | None:
+        _, table, wake = stored_rows(self.source, file).living()
+        if file.store not in self.bare:
+            kept = np.flatnonzero(~_chosen(self.where, table, self.made_by))
+            table, wake = table.take(pa.array(kept)), {clock: times[kept] for clock, times in wake.items()}
+        if not table.num_rows:
+            return None
+        chunk = Chunk.of(np.zeros(table.num_rows, np.uint64), table, wake)
+        return write_bytes(self.target, file.store, file.piece, table.num_rows, pack(chunk))
+
+
+@dataclass(frozen=True)
+class _DeletedPanes(ShownPanes):
+    """Reads the panes that are shown of windows which are deleted, to be retracted."""
+
+    where: Expr
+    made_by: Mapping[str, Any]
+
+    def __call__(self, one: ShownFile) -> pa.Table:
+        _, table, _ = stored_rows(one.folder, one.file).living()
+        gone = table.filter(pa.array(_chosen(self.where, table, self.made_by)))
+        return shown_panes(gone, self.keys[one.diff], self.schema, one.diff)
+
+
+def _retracted(folder: str, step: SeedStep, where: Expr, target: str, work: SeedWork) -> list[SeedFile]:
+    """Write the retractions of all panes of a step that are shown of windows which are deleted."""
+    files = [file for file in step.files if file.store == "windows"]
+    if not files or not _retracting(step):
+        return []
+    _, table, _ = stored_rows(folder, files[0]).living()
+    keys = tuple(name for name, _ in step.made_by["by"])
+    schema = _output_schema(table.schema, keys)
+    panes = _DeletedPanes({-1: keys, 1: keys}, schema, where, step.made_by)
+    return work.net(panes, [ShownFile(folder, file, -1) for file in files], target)
+
+
+def _output_schema(stored: pa.Schema, keys: Sequence[str]) -> pa.Schema:
+    """The columns of the output of a grouping, by those of its stored windows."""
+    records = stored.field(OUTSTANDING).type.value_type
+    results = [one.with_name(one.name.removeprefix(VALUE)) for one in records if one.name.startswith(VALUE)]
+    by = [stored.field(f"key.{place}").with_name(name) for place, name in enumerate(keys)]
+    after = [("event_time", UTC_MICROS), ("diff", pa.int64()), ("pane", PANE)]
+    return pa.schema([*by, pa.field("window", WINDOW), *results, *(pa.field(*one) for one in after)])
+
+
+__all__ = ["Deletion", "deleted_seed", "user_columns"]

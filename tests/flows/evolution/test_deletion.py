@@ -1,0 +1,114 @@
+"""Rows of some keys leave a state, and what was shown of them is retracted through all steps."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from row_steps import SCHEMA, SECOND, START
+from seeds import seeds
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument
+from uncombine.flows.evolution.deletion import Deletion, deleted_seed
+from uncombine.flows.result import Result
+from uncombine.local.evolved_seeds import HereWork
+
+ROWS = uc.flow(SCHEMA, watermark="30 seconds")
+WINDOWS = ["1 minute", "sessions 40 seconds", uc.Sliding("2 minutes", "1 minute"), "global"]
+TRIGGERS = ["each row", "early every 2 rows, late every 1 row"]
+COMBINERS: dict[str, uc.Combiner] = {
+    "n": uc.Count(),
+    "total": uc.Sum("x"),
+    "most": uc.Max("x"),
+    "middle": uc.Median("x"),
+}
+
+
+def flow(r: random.Random, second: bool) -> uc.Flow:
+    window, trigger = r.choice(WINDOWS), r.choice(TRIGGERS)
+    names = r.sample(sorted(COMBINERS), r.randint(1, 3))
+    by = ("k", "id") if second or r.random() < 0.5 else "k"
+    first = ROWS.window(window, trigger, "retracting", allowed_lateness="10 days")
+    first = first.combine(by=by, **{name: COMBINERS[name] for name in names})
+    if not second:
+        return first
+    days = first.window(r.choice(["1 day", "global"]), "each row", "retracting", allowed_lateness="10 days")
+    return days.combine(by="id", rows=uc.Count(), all=uc.Sum(uc.coalesce(uc.col(names[0]), 0)))
+
+
+def drawn(r: random.Random, count: int) -> list[dict[str, Any]]:
+    return [
+        {"ts": START + r.randint(0, 300) * SECOND, "k": r.choice("abc"), "id": r.randint(1, 3), "x": r.randint(0, 9)}
+        for _ in range(count)
+    ]
+
+
+def left(*results: Result) -> Counter[str]:
+    rows: Counter[str] = Counter()
+    for result in results:
+        for row in result.to_arrow().to_pylist():
+            about = {name: row[name] for name in row if name not in ("step", "diff", "event_time", "pane")}
+            rows[repr(about)] += row["diff"]
+    return Counter({row: count for row, count in rows.items() if count})
+
+
+def deleted(result: Result, folder: Path, where: uc.Expr) -> Deletion:
+    return deleted_seed(result.seed(to=str(folder / "old")), where, str(folder / "new"), HereWork())
+
+
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("seed", seeds(80, 2_000))
+def test_a_flow_leaves_what_it_would_have_left_without_the_rows(seed: int, second: bool, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    one, rows, more = flow(r, second), drawn(r, r.randint(5, 30)), drawn(r, r.randint(1, 10))
+    gone = r.choice("abc")
+    before = one.run([uc.Elements(rows[place : place + 7]) for place in range(0, len(rows), 7)])
+    made = deleted(before, tmp_path, uc.col("k") == gone)
+    after = one.run([uc.Elements(more), uc.Watermark(None)], start=made.seed)
+    kept = [row for row in rows if row["k"] != gone]
+    assert left(before, after) == left(one.run([uc.Elements(kept), uc.Elements(more), uc.Watermark(None)]))
+
+
+def test_what_is_left_is_told(tmp_path: Path) -> None:
+    rows = [{"ts": START, "k": "a", "id": 1, "x": 3}, {"ts": START, "k": "b", "id": 1, "x": 4}]
+    users = ROWS.window("1 minute", "each row", "retracting").combine(by=("k", "id"), n=uc.Count())
+    days = users.window("1 day", "each row", "retracting").combine(by="id", n=uc.Sum("n"))
+    made = deleted(days.run([uc.Elements(rows)]), tmp_path, uc.col("k") == "a")
+    assert str(made) == (
+        "step 1, a grouping by (k: string, id: int64): 1 row deleted\n"
+        "1 pane to be retracted at the start\n"
+        "still there:\n"
+        "- step 2, a grouping by (id: int64): values inside contents of other keys, less those of panes that the steps "
+        "before it retract"
+    )
+
+
+def test_rows_that_are_not_kept_are_told(tmp_path: Path) -> None:
+    rows = [{"ts": START, "k": "a", "id": 1, "x": 3}]
+    shown = ROWS.window("1 minute", "each row", "accumulating").combine(by="k", n=uc.Count())
+    told = deleted(shown.run([uc.Elements(rows)]), tmp_path / "a", uc.col("k") == "a").remains
+    assert [text.rpartition(": ")[2] for text in told] == [
+        "panes that it has shown are not retracted, since its mode is 'accumulating'"
+    ]
+    in_order = ROWS.in_order("k").run([uc.Elements(rows)])
+    made = deleted(in_order, tmp_path / "b", uc.col("k") == "a")
+    assert list(made.deleted.values()) == [1]
+    assert made.remains == (
+        "step 1, in_order(): rows that it has given are not retracted, since it does not keep them",
+    )
+
+
+def test_a_condition_that_finds_nothing_is_refused(tmp_path: Path) -> None:
+    rows = [{"ts": START, "k": "a", "id": 1, "x": 3}]
+    ids = ROWS.distinct("k", within="1 hour").run([uc.Elements(rows)])
+    with pytest.raises(InvalidArgument, match=r"no step keeps the columns that where=.* reads.*: the state has none"):
+        deleted(ids, tmp_path / "a", uc.col("k") == "a")
+    counts = ROWS.window("1 minute", "each row", "retracting").combine(by="k", n=uc.Count())
+    with pytest.raises(InvalidArgument, match="the state has 'k'"):
+        deleted(counts.run([uc.Elements(rows)]), tmp_path / "b", uc.col("id") == 1)
+    with pytest.raises(InvalidArgument, match="takes a condition"):
+        deleted(counts.run([uc.Elements(rows)]), tmp_path / "c", uc.col("k"))

@@ -1,0 +1,97 @@
+"""Rows of a person leave a checkpoint, and what a table shows of them is retracted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from evolved_queries import FIRST, THEN, URLS, expected, flow, put, run
+from pyspark.sql import SparkSession
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, StateMismatch, TypeMismatch
+
+
+@pytest.mark.daily
+def test_a_live_table_has_no_row_of_a_person(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    one = flow(spark, tmp_path, n=uc.Count())
+    run(one, URLS[0], tmp_path, "old")
+    made = uc.checkpoint(tmp_path / "old", spark=spark).delete(where=uc.col("user") == "a", to=str(tmp_path / "new"))
+    assert list(made.deleted.values()) == [2]
+    assert made.retracted == 2
+    assert made.remains[0] == f"the former checkpoint {str(tmp_path / 'old')!r}, until you delete it"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["seed"]
+    others = [row for row in expected(tmp_path, n=uc.Count()) if row["user"] != "a"]
+    assert run(one, URLS[0], tmp_path, "new") == others, "no new data"
+    put(tmp_path / "in", "b", THEN)
+    after = run(one, URLS[0], tmp_path, "new")
+    assert [row for row in after if row["user"] != "a"] == [
+        row for row in expected(tmp_path, n=uc.Count()) if row["user"] != "a"
+    ]
+    assert [row["n"] for row in after if row["user"] == "a"] == [1], "rows that come later are new ones"
+
+
+def test_a_later_step_takes_the_rows_out_of_its_contents(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+
+    def users(rows: uc.Flow) -> uc.Flow:
+        minutes = rows.window("1 minute", "each row", "retracting", allowed_lateness="1 hour")
+        return minutes.combine(by="user", n=uc.Count()).window("1 hour", "each row").combine(n=uc.Sum("n"))
+
+    files = uc.Files(str(tmp_path / "in"), order="name")
+    two = users(uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=2)))
+    assert [row["n"] for row in run(two, URLS[0], tmp_path, "old")] == [5]
+    made = uc.checkpoint(tmp_path / "old", spark=spark).delete(where=uc.col("user") == "a", to=str(tmp_path / "new"))
+    assert made.remains[0].startswith("step 2, a grouping by (): values inside contents of other keys")
+    put(tmp_path / "in", "b", THEN)
+    assert [row["n"] for row in run(two, URLS[0], tmp_path, "new")] == [3 + len(THEN)]
+
+
+def test_wrong_deletions_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    one = flow(spark, tmp_path, n=uc.Count())
+    run(one, URLS[0], tmp_path, "old")
+    found, new = uc.checkpoint(tmp_path / "old", spark=spark), str(tmp_path / "new")
+    wrong: Any = "user = 'a'"
+    with pytest.raises(TypeMismatch, match="takes a condition such as"):
+        found.delete(where=wrong, to=new)
+    with pytest.raises(InvalidArgument, match="names no column"):
+        found.delete(where=uc.coalesce(True), to=new)
+    with pytest.raises(InvalidArgument, match="the state has 'user'"):
+        found.delete(where=uc.col("name") == "a", to=new)
+    assert not Path(new).exists()
+    put(tmp_path / "in", "b", THEN)
+    run(one, URLS[0], tmp_path, "old")
+    with pytest.raises(InvalidArgument, match="leave at"):
+        uc.checkpoint(tmp_path / "old", spark=spark).at(0).delete(where=uc.col("user") == "a", to=new)
+    query = one.write_stream(checkpoint=tmp_path / "running").format("noop").start()
+    try:
+        query.processAllAvailable()
+        with pytest.raises(StateMismatch, match="runs, and its state moves on"):
+            uc.checkpoint(tmp_path / "running", spark=spark).delete(where=uc.col("user") == "a", to=new)
+    finally:
+        query.stop()
+        query.awaitTermination()
+
+
+def test_a_sink_gets_the_retractions_with_the_first_batch(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    files = uc.Files(str(tmp_path / "in"), order="name")
+    rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=2))
+    one = rows.window("1 minute", "each row", "retracting").combine(by="user", n=uc.Count())
+    out: list[pa.Table] = []
+
+    def written(checkpoint: str) -> list[tuple[str, int, int]]:
+        out.clear()
+        stream = one.write_stream(checkpoint=tmp_path / checkpoint)
+        stream = stream.foreachBatch(lambda df, batch: out.append(df.toArrow()))
+        stream.trigger(availableNow=True).start().awaitTermination()
+        return [(row["user"], row["n"], row["diff"]) for table in out for row in table.to_pylist()]
+
+    written("old")
+    uc.checkpoint(tmp_path / "old", spark=spark).delete(where=uc.col("user") == "a", to=str(tmp_path / "new"))
+    put(tmp_path / "in", "b", [(62, "d", 10)])
+    assert sorted(written("new")) == [("a", 1, -1), ("a", 1, -1), ("d", 1, -1), ("d", 2, 1)]
