@@ -282,7 +282,7 @@ class LocalRun:
                 self.dropped += [(place, step.number, int(row)) for row in places]
 
     def _show_corrections(self, start: Seed) -> None:
-        """Give the panes that the state of a seed takes for shown and nobody has; a step before gives them to the next."""
+        """Give the panes that the state of a seed takes for shown and nobody has; a step before gives its own on."""
         ends = {feed.origin: feed for feed in self.graph.ends}
         for step in self.graph.steps:
             files, schema = corrections_of(start, step.number), step.operator().output_schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -12,7 +13,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..flows.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
-from .routes.shard_rows import CLOCKS, COUNTS
+from .routes.shard_rows import CLOCKS, COUNTS, SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -22,13 +23,37 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
+class SourceProgress:
+    """A source of a stage: the time that it has reached, and the processing time of its last report.
+
+    >>> from uncombine.sparkops.progress import SourceProgress
+    >>> SourceProgress(1, "clicks").idle
+    False
+    """
+
+    input: int
+    """The input of the stage, from 1 on: the right side of a join is 2."""
+    name: str | None
+    """The name in the watermark strategy, such as a partition; None for a source without names."""
+    watermark: datetime | None = None
+    last_report: datetime | None = None
+    idle: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The source as values that JSON has."""
+        times = {name: getattr(self, name) for name in ("watermark", "last_report")}
+        return {**asdict(self), **{name: None if time is None else time.isoformat() for name, time in times.items()}}
+
+
+@dataclass(frozen=True)
 class StageProgress:
     """The counts of one grouping in a batch, over all its shards; counts of state are those after the batch.
 
     `rows_uncombined` counts the rows that went to their shards one by one, because a task found that combining them
     does not pay, or because the shards need them.
     The times in microseconds are summed over tasks: loading the state, the step, saving.
-    `watermark` is the least of all shards; it is None at the beginning and at the end of time.
+    `watermark` is the least of all shards; it is None at the beginning and at the end of time. `sources` are those of
+    the data, the one that holds the watermark first: all of them, up to a hundred.
 
     >>> from uncombine.sparkops.progress import StageProgress
     >>> StageProgress(rows_in=10, panes_on_time=2).panes
@@ -54,6 +79,7 @@ class StageProgress:
     watermark: datetime | None = None
     output_watermark: datetime | None = None
     processing_time: datetime | None = None
+    sources: tuple[SourceProgress, ...] = ()
 
     @property
     def panes(self) -> int:
@@ -72,7 +98,8 @@ class StageProgress:
         counts = asdict(self)
         times = {name: None if counts[name] is None else counts[name].isoformat() for name in CLOCKS}
         lag = None if self.lag is None else self.lag.total_seconds()
-        return {**counts, **times, "panes": self.panes, "lag_seconds": lag}
+        sources = [source.to_dict() for source in self.sources]
+        return {**counts, **times, "sources": sources, "panes": self.panes, "lag_seconds": lag}
 
     def __str__(self) -> str:
         mark = "none" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}"
@@ -296,7 +323,9 @@ def _stage(counts: Any) -> StageProgress:
     numbers = _fields(counts)
     values: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
     values |= {name: _time(numbers.get(name)) for name in CLOCKS}
-    return StageProgress(**values)
+    rows = json.loads(numbers.get(SOURCES) or "[]")
+    sources = tuple(SourceProgress(place, name, _time(at), _time(last), idle) for place, name, at, last, idle in rows)
+    return StageProgress(**values, sources=sources)
 
 
 def _fields(row: Any) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from ..flows.fingerprint.differences import kind_of
 from ..windows import timestamp
 from ..windows.times import FIRST, LAST
 from .checkpoints.contents import Checkpoint, StoredStep, checkpoint, timestamps_of
+from .checkpoints.row_reasons import row_reason
 from .spark_private import checkpoint_of
 from .sql_types import arrow_type
 from .tables.live_table import LiveTable
@@ -41,10 +42,11 @@ _OF_A_STEP = "the step before"
 def why(
     query: StreamingQuery | LiveTable | Checkpoint | str | PathLike[str],
     *,
-    window: datetime | str | tuple[datetime | str, datetime | str],
+    window: datetime | str | tuple[datetime | str, datetime | str] | None = None,
+    row: Mapping[str, Any] | None = None,
     **key: Any,
 ) -> str:
-    """Say in a sentence why a window has not been shown, or what it waits for next.
+    """Say in a sentence why a window has not been shown, or what it waits for next; or what would become of a row now.
 
     It is asked of the state after the last batch that is done, so the query may be running, and nothing is changed.
 
@@ -55,6 +57,9 @@ def why(
         batch.
     window
         Its start, any moment in it, or its start and end; in UTC if no zone is given.
+    row
+        In place of a window and a key, a row: its event time and its key, and the columns that filters read. It would
+        be taken in, or left out as late, bad, unassigned, or of a finished window.
     **key
         The key, a value for each column of `by=`. Of several groupings with these columns the first one that has such a
         window is asked: a start and an end tell a later one.
@@ -73,6 +78,14 @@ def why(
     window 1970-01-01 00:00:00 - 01:00:00 has 10 rows and has not been shown:
     it waits until the watermark, which is 1969-12-31 23:59:00
     """
+    if row is not None:
+        if window is not None or key:
+            raise InvalidArgument("why() takes a window and its key, or a row, which has both: leave the others out")
+        return _of_row(_opened(query), row)
+    if window is None:
+        raise InvalidArgument(
+            "why() needs a window, as in uc.why(query, window='2026-05-01 12:00', user='ada'), or row="
+        )
     state, (start, end) = _opened(query), _bounds(window)
     steps = _steps_of(state, key)
     for step in steps:
@@ -83,6 +96,29 @@ def why(
             more = len(windows) - len(lines)
             return "\n".join([*lines, *([f"and {more} more windows"] if more else [])])
     return _absent(steps[0], _moment(start), key)
+
+
+def _of_row(state: Checkpoint, row: Mapping[str, Any]) -> str:
+    """What the first grouping whose key a row has would do with it."""
+    if not isinstance(row, Mapping):
+        raise TypeMismatch(f"row= takes a row such as {{'ts': '2026-05-01 12:00', 'user': 'ada'}}, not {row!r}")
+    groupings = [step for step in state.steps if kind_of(step.made_by) == "grouping"]
+    step = next((step for step in groupings if set(_names(step)) <= set(row)), None)
+    if step is None:
+        keys = " or ".join(f"{_listed(_names(step))} of step {step.number}" for step in groupings) or "no grouping"
+        raise InvalidArgument(f"row= needs the columns of a key: the checkpoint {state.path!r} has {keys}")
+    key, number = {name: row[name] for name in _names(step)}, step.number
+
+    def held(start: int, end: int) -> list[dict[str, Any]]:
+        if not step.rows.get("windows"):
+            return []
+        df = _of_key(state.df(number, "windows"), key)
+        apart = (F.col("window.end") <= _lit(start)) | (F.col("window.start") >= _lit(end))
+        rows: list[dict[str, Any]] = df.where(~apart).toArrow().to_pylist()  # few: of one key
+        merges = str(step.made_by["window"]).startswith("Sessions")
+        return rows if merges else [row for row in rows if timestamp(row["window"]["start"]) == start]
+
+    return row_reason(step, row, held)
 
 
 def _bounds(window: datetime | str | tuple[datetime | str, datetime | str]) -> tuple[int, int | None]:
@@ -133,14 +169,19 @@ def _listed(names: Sequence[str] | Mapping[str, Any]) -> str:
 
 def _windows(df: DataFrame, start: int, end: int | None, key: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The windows of a key that begin at a moment; those that have it in them if none begins there."""
-    for name, value in key.items():
-        _check_key(name, value, arrow_type(df.schema[name].dataType, name))
-        df = df.where(df[name].eqNullSafe(F.lit(value)))
+    df = _of_key(df, key)
     low, high = F.col("window.start"), F.col("window.end")
     within: Column = (low == _lit(start)) & (high == _lit(end)) if end is not None else _has(low, high, start)
     rows: list[dict[str, Any]] = df.where(within).orderBy(low).toArrow().to_pylist()
     exact = [row for row in rows if timestamp(row["window"]["start"]) == start]
     return exact or rows
+
+
+def _of_key(df: DataFrame, key: Mapping[str, Any]) -> DataFrame:
+    for name, value in key.items():
+        _check_key(name, value, arrow_type(df.schema[name].dataType, name))
+        df = df.where(df[name].eqNullSafe(F.lit(value)))
+    return df
 
 
 def _check_key(name: str, value: object, kind: pa.DataType) -> None:

@@ -114,7 +114,9 @@ def _joined(several: Sequence[Watermarks], fresh: Watermarks, of_step: bool) -> 
 def _input(marks: Watermarks) -> dict[str, Any]:
     sources = [[name, time, last] for name, (time, last) in marks.sources.items()]
     hold = {} if marks.hold == MAX_TIME else {"hold": marks.hold}
-    return {"sources": sources, "least": marks.least, "now": marks.now, **hold}
+    # For those who look into a checkpoint; a flow says it itself.
+    idle = {} if marks.idle_after is None else {"idle_after": marks.idle_after}
+    return {"sources": sources, "least": marks.least, "now": marks.now, **hold, **idle}
 
 
 def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Watermarks:

@@ -141,7 +141,11 @@ class Watermarks:
         """The times of the sources that are not idle."""
         if self.idle_after is None:
             return [time for time, _ in self.counted]
-        return [time for time, last in self.counted if self.now - last < self.idle_after]
+        return [time for time, last in self.counted if not self.is_idle(last)]
+
+    def is_idle(self, last: int) -> bool:
+        """True for a source whose last report is from then, if it has been silent for too long."""
+        return self.idle_after is not None and self.now - last >= self.idle_after
 
     def _less_back(self, time: int) -> int:
         return time if time == MAX_TIME else max(time - self.back, MIN_TIME)

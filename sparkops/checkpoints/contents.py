@@ -45,6 +45,7 @@ _SOURCES = pa.schema(
         ("watermark", pa.timestamp("us", "UTC")),
         ("last_report", pa.timestamp("us", "UTC")),
         ("holds", pa.bool_()),
+        ("idle", pa.bool_()),
     ]
 )
 
@@ -122,18 +123,20 @@ class Checkpoint:
     def sources(self) -> pa.Table:
         """The sources of each step: the watermark that each has reached, and the processing time of its last report.
 
-        `holds` is true for the one that holds the watermark of its step, because none has a lesser time.
+        `holds` is true for the one that holds the watermark of its step, because none has a lesser time; `idle` for one
+        that has been silent for `idle_after=`, and holds it no more.
         """
         rows = [row for one in self._stored for row in one.sources()]
         times = {name: timestamps_of([row[name] for row in rows]) for name in ("watermark", "last_report")}
-        plain = {name: [row[name] for row in rows] for name in ("step", "input", "source", "holds")}
+        plain = {name: [row[name] for row in rows] for name in ("step", "input", "source", "holds", "idle")}
         return pa.table({**plain, **times}).select(_SOURCES.names).cast(_SOURCES)
 
     def df(self, step: int = 1, part: str | None = None) -> DataFrame:
         """The rows of the state of a step, as a DataFrame.
 
-        They have the keys, the window, how many rows it has, whether some are new since its last pane, the panes that
-        are `shown` and not retracted, the watermark or the processing time at which it is needed next, and its bytes.
+        They have the keys, the window, how many rows it has, whether some are new since its last pane, the `results` of
+        all its rows (not of combiners of your own), the panes that are `shown` and not retracted, the watermark or the
+        processing time at which it is needed next, the watermark at which it `expires`, and its bytes.
         `part` names one of several parts, as `steps` has them: `"left rows"` of a join.
         """
         df = self._rows(step, part)
@@ -283,17 +286,26 @@ class _StoredShards:
         """The sources of each input of the step."""
         extra = self.extra
         inputs = extra["inputs"] if "inputs" in extra else [extra["marks"]]
-        least = min((time for one in inputs for _, time, _ in one["sources"]), default=MIN_TIME)
+        now = extra["marks"]["now"]
+        awake = [time for one in inputs for _, time, last in one["sources"] if not _is_idle(one, last, now)]
+        least = min(awake, default=MIN_TIME)
         for place, one in enumerate(inputs, 1):
             for source, time, last in self._sources(place - 1, one["sources"]):
+                idle = _is_idle(one, last, now)
                 yield {
                     "step": self.step.number,
                     "input": place,
                     "source": source,
                     "watermark": time,
                     "last_report": last,
-                    "holds": time == least,
+                    "holds": time == least and not idle,
+                    "idle": idle,
                 }
+
+
+def _is_idle(marks: Mapping[str, Any], last: int, now: int) -> bool:
+    """True if a source of these watermarks, whose last report was then, has been silent for too long."""
+    return marks.get("idle_after") is not None and now - last >= marks["idle_after"]
 
 
 @contextmanager

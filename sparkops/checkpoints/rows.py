@@ -20,7 +20,9 @@ from ...panes.state.hashes import key_hashes
 from ...panes.state.operator_state import OperatorState
 from ...panes.state.store import Store
 from ...windows import timestamps
+from ...windows.grid import later
 from ...windows.times import NEVER
+from .results import results_now
 
 PARTS: Mapping[str, str] = {
     "windows": "windows",
@@ -63,8 +65,11 @@ def shown_state(name: str, state: OperatorState, made_by: Mapping[str, Any]) -> 
     columns = {**_columns(table, made_by), **_waits(wake)}
     size = _bytes(table)
     deposits = state.stores.get("deposits")
-    if name == "windows" and deposits is not None:
-        size += _deposited(table, deposits)
+    if name == "windows":
+        expiry = timestamps(later(np.asarray(table["num.end"]), int(made_by["lateness"])))
+        beside = np.zeros(len(size), np.int64) if deposits is None else _deposited(table, deposits)
+        columns |= {"expires": expiry, **results_now(table, made_by, beside > 0)}
+        size += beside
     return pa.table({**columns, "bytes": pa.array(size)})
 
 
@@ -80,7 +85,12 @@ def _columns(table: pa.Table, made_by: Mapping[str, Any]) -> dict[str, Any]:
         out["id"] = pa.array([f"{high:016x}{low:016x}" for high, low in halves])
     if {"num.start", "num.end"} <= set(names):
         out["window"] = _window(table["num.start"], table["num.end"])
-    for name, word in (("num.weight", "rows"), ("num.fresh", "has_new_rows"), ("num.index", "panes")):
+    for name, word in (
+        ("num.weight", "rows"),
+        ("num.fresh", "has_new_rows"),
+        ("num.index", "panes"),
+        ("num.t.done", "finished"),
+    ):
         if name in names:
             out[word] = table[name]
     if "outstanding" in names:

@@ -31,7 +31,8 @@ from ...panes.state.chunk_log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
 from ...panes.state.operator import StatefulOperator
 from ...panes.state.shard_seed import ShardSeed
-from ...panes.watermarks.stored_watermarks import read_extra, restored, stored
+from ...panes.watermarks.stored_watermarks import OF_A_STEP, read_extra, restored, stored
+from ...panes.watermarks.watermarks import InputWatermarks
 from ..tuning.worker import ready
 from ..wire import shard_ids, whole
 from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
 
 _CACHE = ChunkCache.shared()
 """One cache a process, so that a worker that continues a shard reads nothing. Its files are shared by the host."""
+
+
+MOST_SOURCES = 100
+"""The sources that the progress of a batch tells; the checkpoint has all."""
 
 
 class MapLog:
@@ -219,7 +224,9 @@ class ShardProcessor:
         about = counted(before, running, parcels, instants)
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
         passing = ((shard, 0, parcel.pack()) for parcel in parcels if parcel.kind == LEFT_OUT)
-        yield from task.frames(shard, passing, first, instants, as_text(about | {"save_us": clock.lap()}))
+        first_shard = shard == shard_ids(task.fingerprint["shards"])[0]
+        sources = sources_text(running.watermarks, task.strategies) if first_shard else ""
+        yield from task.frames(shard, passing, first, instants, as_text(about | {"save_us": clock.lap()}, sources))
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Set Spark's timer to the first millisecond at which the next timer is due."""
@@ -248,6 +255,25 @@ class ShardProcessor:
         if changed:
             raise StateMismatch(changed)
         return extra
+
+
+def sources_text(marks: InputWatermarks, strategies: Sequence[str]) -> str:
+    """The sources of a step that hold its watermark or are next, as JSON: input, name, time, last report, and if idle.
+
+    They are the same for all shards.
+
+    >>> one = InputWatermarks((Watermarks({"a": (5, 7), "b": (3, 7)}),), 3, 7)
+    >>> sources_text(one, ["BoundedLag()"])
+    '[[1, "b", 3, 7, false], [1, "a", 5, 7, false]]'
+    """
+    rows = [
+        (place, name, time, last, one.is_idle(last))
+        for place, (one, strategy) in enumerate(zip(marks.inputs, strategies, strict=True), 1)
+        if strategy != OF_A_STEP
+        for name, (time, last) in one.sources.items()
+    ]
+    rows.sort(key=lambda row: (row[4], row[2], str(row[1])))
+    return json.dumps(rows[:MOST_SOURCES])
 
 
 def counted(

@@ -57,6 +57,12 @@ loading the state, of the step, and of saving the state."""
 
 CLOCKS = ("watermark", "output_watermark", "processing_time")
 
+SOURCES = "sources"
+"""The name of the sources of a stage beside its counts: a list as JSON, which one of its shards gives."""
+
+_THEN = "|"
+"""The sign between the numbers of a shard and its sources."""
+
 _COUNTED = StructField("counted", StringType())
 """The counts and clocks of a shard in order, as text: PySpark passes texts as they are, and looks into lists."""
 
@@ -124,16 +130,20 @@ def _packed_frame(rows: Sequence[tuple[int, int, bytes | None]], counted: list[s
     )
 
 
-def as_text(about: Mapping[str, int]) -> str:
-    """The counts and clocks of a shard in order, each of them a number that fits in 64 bits."""
-    return " ".join(str(max(min(about[name], MAX_TIME), -MAX_TIME)) for name in (*COUNTS, *CLOCKS))
+def as_text(about: Mapping[str, int], sources: str = "") -> str:
+    """The counts and clocks of a shard in order, each of them a number that fits in 64 bits, and then its sources."""
+    numbers = " ".join(str(max(min(about[name], MAX_TIME), -MAX_TIME)) for name in (*COUNTS, *CLOCKS))
+    return f"{numbers}{_THEN}{sources}"
 
 
 def counts() -> Column:
     """The counts of a stage over its shards, as one aggregate: Spark looks at each row once for every aggregate."""
     zero = [*(F.lit(0) for _ in COUNTS), *(F.lit(MAX_TIME) for _ in CLOCKS)]
-    texts = F.transform(F.collect_list(_COUNTED.name), lambda text: F.split(text, " ").cast("array<bigint>"))
-    return F.aggregate(texts, F.array(*zero).cast("array<bigint>"), _added, _named).alias("counts")
+    texts = F.collect_list(_COUNTED.name)
+    parts = F.transform(texts, lambda text: F.split(F.substring_index(text, _THEN, 1), " ").cast("array<bigint>"))
+    numbers = F.aggregate(parts, F.array(*zero).cast("array<bigint>"), _added)
+    sources = F.array_max(F.transform(texts, lambda text: F.regexp_replace(text, f"^[^{_THEN}]*[{_THEN}]", "")))
+    return _named(numbers, sources).alias("counts")
 
 
 def _added(one: Column, other: Column) -> Column:
@@ -143,10 +153,10 @@ def _added(one: Column, other: Column) -> Column:
     return F.concat(summed, least)
 
 
-def _named(numbers: Column) -> Column:
-    """The counts by their names; a clock at the end of time, or of no shard, is null."""
+def _named(numbers: Column, sources: Column) -> Column:
+    """The counts by their names, and the sources; a clock at the end of time, or of no shard, is null."""
     clocks = (F.nullif(numbers[len(COUNTS) + i], F.lit(MAX_TIME)).alias(name) for i, name in enumerate(CLOCKS))
-    return F.struct(*(numbers[i].alias(name) for i, name in enumerate(COUNTS)), *clocks)
+    return F.struct(*(numbers[i].alias(name) for i, name in enumerate(COUNTS)), *clocks, sources.alias(SOURCES))
 
 
 def without_counts() -> Column:

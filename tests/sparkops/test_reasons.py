@@ -30,6 +30,10 @@ def source(spark: SparkSession, folder: Path, **options: object) -> uc.Flow:
     return uc.flow(files, spark=spark, streaming=True, watermark=watermark, tuning=uc.Tuning(shards=2), **options)  # type: ignore[call-overload]
 
 
+def at(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
 def ran(flow: uc.Flow, checkpoint: Path) -> None:
     flow.write_stream(checkpoint=checkpoint).format("noop").trigger(availableNow=True).start().awaitTermination()
 
@@ -76,10 +80,24 @@ def test_a_window_that_waits_for_the_watermark(spark: SparkSession, tmp_path: Pa
 def test_the_source_that_holds_the_watermark_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """Also of a later step, for which the step before it holds it."""
     put(tmp_path / "in", "a", [(0, "a", 1), (400, "b", 2)])
-    rows = source(spark, tmp_path / "in", watermark=uc.PerSource("user", lag="30 seconds"))
+    rows = source(spark, tmp_path / "in", watermark=uc.PerSource("user", lag="30 seconds", idle_after="1 day"))
     minutes = rows.window("1 minute", "early every 1 row", mode="retracting").combine(total=uc.Sum("x"))
     hours = minutes.window("1 hour").combine(most=uc.Max("total"))
-    ran(hours, tmp_path / "c")
+    writer = hours.write_stream(checkpoint=tmp_path / "c").format("noop").trigger(availableNow=True)
+    query = writer.start()
+    query.awaitTermination()
+    progress = uc.progress(query.recentProgress[0])
+    assert progress is not None
+    first, second = progress.stages
+    told = [(one.input, one.name, one.watermark, one.idle) for one in first.sources]
+    assert told == [(1, "a", at(-30), False), (1, "b", at(370), False)]
+    assert second.sources == ()
+    assert first.to_dict()["sources"][0]["watermark"] == "1969-12-31T23:59:30+00:00"
+    found = uc.checkpoint(tmp_path / "c", spark=spark).sources().to_pylist()
+    assert [(one["source"], one["holds"], one["idle"]) for one in found if one["step"] == 1] == [
+        ("a", True, False),
+        ("b", False, False),
+    ]
     said = uc.why(tmp_path / "c", window="1970-01-01")
     assert "window 1970-01-01 00:00:00 - 00:01:00 has 1 row, was shown once and has had none since" in said
     assert "which is 1969-12-31 23:59:30 because source a has had no later time since" in said
@@ -113,6 +131,23 @@ def test_a_window_in_many_and_one_without_a_time_to_wait_for(spark: SparkSession
     assert begins_there.startswith("window 1970-01-01 00:00:00 - 00:10:00 has 6 rows and has not been shown")
     ran(rows.window("global", "every 100 rows").combine(n=uc.Count()), tmp_path / "all")
     assert uc.why(tmp_path / "all", window="1970-01-01").startswith("the global window has 6 rows and has not been")
+
+
+def test_a_row_is_judged(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", ROWS)
+    minutes = source(spark, tmp_path / "in").window("1 minute", allowed_lateness="1 minute")
+    ran(minutes.combine(by="user", total=uc.Sum("x")), tmp_path / "c")
+    assert uc.why(tmp_path / "c", row={"ts": "1970-01-01 00:00:10", "user": "c"}) == (
+        "the row would be taken in, by its window 1970-01-01 00:00:00 - 1970-01-01 00:01:00, which has 2 rows now"
+    )
+    late = uc.why(tmp_path / "c", row={"ts": "1969-12-31 23:50:00", "user": "c"})
+    assert late.startswith("the row would be left out as late, by 0:08:40: its window 1969-12-31 23:50:00 - ")
+    with pytest.raises(InvalidArgument, match="takes a window and its key, or a row, which has both"):
+        uc.why(tmp_path / "c", row={"ts": 0, "user": "c"}, user="c")
+    with pytest.raises(InvalidArgument, match=r"needs the columns of a key: the checkpoint .* has \(user\) of step 1"):
+        uc.why(tmp_path / "c", row={"ts": 0})
+    with pytest.raises(InvalidArgument, match="needs a window, as in"):
+        uc.why(tmp_path / "c")
 
 
 def test_what_cannot_be_asked_is_refused(spark: SparkSession, tmp_path: Path) -> None:

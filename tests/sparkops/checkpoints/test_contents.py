@@ -66,6 +66,10 @@ def test_the_windows_of_a_grouping(spark: SparkSession, tmp_path: Path) -> None:
         count, new, [shown], waits = got[row["user"], at(60 * row["s"])]
         assert (count, new, waits) == (row["count"], False, at(60 * row["s"] + 60))
         assert (shown["total"], shown["m"], shown["timing"]) == (row["sum"], row["median"], "EARLY")
+    results = {(row["user"], row["window"]["start"]): row["results"] for row in windows.to_pylist()}
+    assert results == {(row["user"], at(60 * row["s"])): {"total": row["sum"], "m": row["median"]} for row in expected}
+    assert windows["expires"].to_pylist() == [row["end"] for row in windows["window"].to_pylist()]
+    assert found.rows(2)["results"].to_pylist() == [{"n": 4}]
     assert found.largest(1, 2).num_rows == 2
     assert found.largest(1, 1)["bytes"].to_pylist() == [max(windows["bytes"].to_pylist())]
     assert [(row["step"], row["source"], row["watermark"], row["holds"]) for row in found.sources().to_pylist()] == [
