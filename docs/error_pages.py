@@ -37,6 +37,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
         "local/evolved_seeds",
         "sparkops/checkpoints/evolved",
         "sparkops/checkpoints/deleted",
+        "sparkops/checkpoints/new_checkpoint",
     ),
     "Compare": ("comparing", "tables/comparison", "sparkops/comparison", "local/compared_sides"),
     "Draw": ("plot",),

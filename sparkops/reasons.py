@@ -99,7 +99,7 @@ def why(
 
 
 def _of_row(state: Checkpoint, row: Mapping[str, Any]) -> str:
-    """What the first grouping whose key a row has would do with it."""
+    """The fate of a row in the first grouping whose key it has."""
     if not isinstance(row, Mapping):
         raise TypeMismatch(f"row= takes a row such as {{'ts': '2026-05-01 12:00', 'user': 'ada'}}, not {row!r}")
     groupings = [step for step in state.steps if kind_of(step.made_by) == "grouping"]

@@ -38,7 +38,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Deletion:
-    """What has become of the rows of some keys in a new checkpoint; `uc.checkpoint(path).delete` makes it."""
+    """The fate of the rows of some keys in a new checkpoint; `uc.checkpoint(path).delete` makes it.
+
+    >>> import tempfile, uncombine as uc
+    >>> spark, folder = uc.session(), tempfile.mkdtemp()
+    >>> rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    >>> rows = uc.flow(rates, time="timestamp", watermark="1 minute")
+    >>> hours = rows.window("1 hour", "each row", "retracting")
+    >>> counts = hours.combine(by="value", n=uc.Count())
+    >>> writer = counts.write_stream(checkpoint=f"{folder}/a").format("noop")
+    >>> writer.trigger(once=True).start().awaitTermination()
+    >>> found = uc.checkpoint(f"{folder}/a")
+    >>> made = found.delete(where=uc.col("value") == 1, to=f"{folder}/b")
+    >>> made.deleted, made.retracted
+    ({'step 1, a grouping by (value: int64)': 1}, 1)
+    """
 
     seed: Seed
     deleted: Mapping[str, int]
@@ -105,7 +119,7 @@ def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Dele
 
 
 def _of_step(name: str, step: SeedStep, bare: bool) -> list[str]:
-    """What a step still has, or has shown, of rows that are deleted."""
+    """The values of deleted rows that a step still has, or has shown."""
     told = []
     grouping = kind_of(step.made_by) == "grouping"
     if bare and kind_of(step.made_by) == "Distinct":

@@ -32,6 +32,7 @@ from ...windows.times import MAX_TIME, MIN_TIME
 from ..query_log import last_commit
 from ..session import session
 from ..sql_types import spark_schema
+from .deleted import delete_rows
 from .positions import is_evolved
 from .rows import PARTS, part_named, shown_state
 from .seeds import operators, positions, seed_of_checkpoint
@@ -188,9 +189,7 @@ class Checkpoint:
         steps take them out of their contents. The query must have ended, and this checkpoint stays as it is. The
         result says what has left and, for it must be known, which places still have values of these rows.
         """
-        from .deleted import delete_rows
-
-        return delete_rows(self, where, to)
+        return delete_rows(self.spark, self.path, self.batch, where, to)
 
     @property
     def positions(self) -> tuple[str, ...]:

@@ -6,34 +6,36 @@ Guarded by tests/sparkops/checkpoints/test_deleted_rows.py.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...combiners.expressions.expr import Expr
 from ...errors import InvalidArgument, TypeMismatch
 from ...flows.evolution.deletion import Deletion, deleted_seed
 from ..query_log import last_commit
-from .contents import Checkpoint
-from .evolved import SparkWork, new_checkpoint, require_ended
+from .new_checkpoint import SparkWork, new_checkpoint, require_ended
 from .positions import EVOLVED
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _OUTSIDE = (
-    "earlier versions of the table, where its kind keeps some, and what other sinks have been given",
+    "earlier versions of the table, and what other sinks have been given",
     "the sources, from which a new computation of the state would read the rows again",
     "the memory and the local disk of hosts that ran the query, until their processes end",
 )
 """The places beside the state in which values of deleted rows may still be."""
 
 
-def delete_rows(former: Checkpoint, where: Expr, target: str) -> Deletion:
+def delete_rows(spark: SparkSession, path: str, batch: int, where: Expr, target: str) -> Deletion:
     """Make a new checkpoint without the rows for which an expression is true."""
     if not isinstance(where, Expr):
         raise TypeMismatch(f"where= takes a condition such as uc.col('user') == 'ada', but was given {where!r}")
     if not where.columns:
         raise InvalidArgument(f"where={where!r} names no column, so it would delete all rows or none: name the key")
-    spark, path = former.spark, former.path
     require_ended(spark, path)
-    if last_commit(spark, path) != former.batch:
+    if last_commit(spark, path) != batch:
         raise InvalidArgument("rows are deleted from the last batch, for the table is as far: leave at() out")
-    with new_checkpoint(former, target) as old:
+    with new_checkpoint(spark, path, batch, target) as old:
         made = deleted_seed(old, where, f"{target}/{EVOLVED}", SparkWork(spark))
     old_one = f"the former checkpoint {path!r}, until you delete it"
     return replace(made, remains=(*made.remains, old_one, *_OUTSIDE))

@@ -1,4 +1,4 @@
-"""What a grouping would do with a row now, in one sentence, from its fingerprint and the windows that it holds.
+"""The fate of a row that would come to a grouping now, from its fingerprint and the windows that it holds.
 
 A checkpoint does not know which rows came, but it knows all by which a row is judged: the filters, the windows, the
 lateness and the watermark. Not promised: anything about functions of the user before the grouping.
@@ -83,9 +83,9 @@ def _assigned(made_by: Mapping[str, Any], time: int) -> list[tuple[int, int]] | 
 
 
 def _judged(step: StoredStep, bounds: list[tuple[int, int]], held: Held) -> Iterator[str]:
-    """What becomes of the row in each of its windows."""
+    """The fate of the row in each of its windows."""
     watermark = None if step.watermark is None else timestamp(step.watermark)
-    lateness = int(step.made_by["lateness"])
+    lateness = int(step.made_by.get("lateness", 0))  # earlier versions did not note it
     for start, end in bounds:
         low, high = max(start, FIRST), min(end, LAST)
         name = "global window" if (low, high) == (FIRST, LAST) else f"window {_moment(low)} - {_moment(high)}"

@@ -66,9 +66,10 @@ def shown_state(name: str, state: OperatorState, made_by: Mapping[str, Any]) -> 
     size = _bytes(table)
     deposits = state.stores.get("deposits")
     if name == "windows":
-        expiry = timestamps(later(np.asarray(table["num.end"]), int(made_by["lateness"])))
+        if "lateness" in made_by:  # earlier versions did not note it
+            columns["expires"] = timestamps(later(np.asarray(table["num.end"]), int(made_by["lateness"])))
         beside = np.zeros(len(size), np.int64) if deposits is None else _deposited(table, deposits)
-        columns |= {"expires": expiry, **results_now(table, made_by, beside > 0)}
+        columns |= results_now(table, made_by, beside > 0)
         size += beside
     return pa.table({**columns, "bytes": pa.array(size)})
 

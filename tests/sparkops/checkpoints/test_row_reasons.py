@@ -1,4 +1,4 @@
-"""What is said of a row is what a grouping does with it."""
+"""The fate of a row that is told is the one that a grouping then gives it."""
 
 from __future__ import annotations
 
