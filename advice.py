@@ -44,7 +44,7 @@ OF_EXPRESSIONS: Mapping[str, str] = {
     **each("concat cat", "write uc.concat(x, y)"),
     **each("year quarter month week day weekday hour minute second date total_seconds", "write x.dt.{}()"),
     **each("date_trunc truncate trunc", "write x.dt.truncate('1 hour')"),
-    **each("round floor ceil sqrt exp sign sin cos tan", "write x.call('{}')"),
+    **each("round floor ceil sqrt exp ln log10 log2 sign sin cos tan", "write x.call('{}')"),
     "log": "write x.call('ln')",
     **each("clip", "write uc.when(x > high, high, x)"),
     **each("map apply map_elements", "write a function of an Arrow table, such as lambda rows: pc.ln(rows['x'])"),

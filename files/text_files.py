@@ -22,6 +22,7 @@ from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
 from .csv_text import BOM, LONGEST, CsvForm, TextStream, line_ends
+from .csv_types import csv_beginning
 from .row_screens import screened_csv, screened_json
 from .unreadable_rows import ERRORS, REFUSED, BadRows, TextBlock, TextRow, read_rows
 from .validated import validated
@@ -56,8 +57,7 @@ class CsvSource:
         schema: pa.Schema | None,
         bad: BadRows = ERRORS,
     ) -> None:
-        self.system, self.path, self.options, self.bad = system, path, options, bad
-        self.wanted = schema
+        self.system, self.path, self.options, self.wanted, self.bad = system, path, options, schema, bad
         self.form, self.header = CsvForm.of(options), options.get("header", True)
         self.skip_rows = options.get("skip_rows", 0)
         self._odd = False
@@ -84,7 +84,7 @@ class CsvSource:
             data = data.decode("utf-8", "replace").encode()
         options = {"skip_rows": self.skip_rows, "autogenerate_column_names": not self.header}
         read = pacsv.ReadOptions(block_size=len(data) + 1, use_threads=False, **options)
-        return pacsv.read_csv(pa.BufferReader(data), read, parse, pacsv.ConvertOptions(**convert))
+        return csv_beginning(data, read, parse, convert)
 
     def _skip(self, row: Any) -> str:
         self._odd = True

@@ -18,8 +18,11 @@ import pyarrow as pa
 
 from .paths import parts_of
 
-UNREADABLE = pa.schema([("file", pa.string()), ("line", pa.int64()), ("text", pa.string())])
-"""The columns of rows that cannot be read: where each is, and the beginning of its text."""
+UNREADABLE = pa.schema([("file", pa.string()), ("line", pa.int64()), ("text", pa.string()), ("cause", pa.string())])
+"""The columns of rows that cannot be read: where each is, the beginning of its text, and the fault of the row."""
+
+CAUSES = 100
+"""The most rows of a block, of those that are known to be bad without trying each, whose cause is told."""
 
 LONGEST_TEXT = 40
 """The most characters of a file that are shown in one place."""
@@ -67,8 +70,8 @@ class BadRows:
 
     >>> left = []
     >>> BadRows("/data/a.csv", left.append)([TextRow(7, b"five")], "it is no number")
-    >>> left[0].to_pylist()
-    [{'file': '/data/a.csv', 'line': 7, 'text': 'five'}]
+    >>> left[0].select(["line", "text", "cause"]).to_pylist()
+    [{'line': 7, 'text': 'five', 'cause': 'it is no number'}]
     """
 
     path: str = ""
@@ -77,16 +80,17 @@ class BadRows:
     needed: frozenset[str] | None = None
     """The columns without which a row is bad. A bad value of another one is null. None means all columns."""
 
-    def __call__(self, rows: Sequence[TextRow], reason: object) -> None:
-        """Leave these rows out, or raise for the first of them."""
+    def __call__(self, rows: Sequence[TextRow], *reasons: object) -> None:
+        """Leave these rows out, or raise for the first of them; there is one reason for all, or one for each."""
         if not rows:
             return
+        causes = [_cause(reason) for reason in reasons]
         if self.leave_out is None:
-            words = _VALUE.sub(r"\1 is no \2", _PLACE.sub("", str(reason).partition("\n")[0]))
-            raise BadRow(f"line {rows[0].line}: {words}")
+            raise BadRow(f"line {rows[0].line}: {causes[0]}")
         address, inside = parts_of(self.path)
         lines, texts = [row.line for row in rows], [_shown(row.text) for row in rows]
-        self.leave_out(pa.table([[address + inside] * len(rows), lines, texts], schema=UNREADABLE))
+        each = causes * len(rows) if len(causes) == 1 else causes
+        self.leave_out(pa.table([[address + inside] * len(rows), lines, texts, each], schema=UNREADABLE))
 
     @property
     def are_errors(self) -> bool:
@@ -105,6 +109,11 @@ def shortened(text: str) -> str:
     'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...'
     """
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+
+
+def _cause(reason: object) -> str | None:
+    """The reason of a reader in a few words; None if it is not known."""
+    return None if reason is None else _VALUE.sub(r"\1 is no \2", _PLACE.sub("", str(reason).partition("\n")[0]))
 
 
 def _shown(text: bytes) -> str:
@@ -148,10 +157,21 @@ def read_rows(block: TextBlock, read: RowReader, bad: BadRows) -> Iterator[pa.Ta
         if endless:
             rows = [row for row in rows if row.line < endless[0].line]
     elif rows and (wrong := _needed_part(read, bad.needed).screened(rows)).any():
-        bad([row for row, is_wrong in zip(rows, wrong, strict=True) if is_wrong], "")
+        some = [row for row, is_wrong in zip(rows, wrong, strict=True) if is_wrong]
+        part = _needed_part(read, bad.needed)
+        bad(some, *(_reason(row, part) if place < CAUSES else None for place, row in enumerate(some)))
         rows = [row for row, is_wrong in zip(rows, wrong, strict=True) if not is_wrong]
     yield from _good(rows, read, bad)
     bad(endless, _ENDLESS)
+
+
+def _reason(row: TextRow, read: RowReader) -> object:
+    """The reason why a single row cannot be read."""
+    try:
+        _counted([row], read(_joined([row])))
+    except REFUSED as error:
+        return error
+    return None
 
 
 def _good(rows: list[TextRow], read: RowReader, bad: BadRows) -> Iterator[pa.Table]:
@@ -216,6 +236,7 @@ def _counted(rows: Sequence[TextRow], table: pa.Table) -> pa.Table:
 
 
 __all__ = [
+    "CAUSES",
     "ERRORS",
     "LONGEST_TEXT",
     "NO_TEXT",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
+from ..files.unreadable_rows import UNREADABLE as UNREADABLE_ROWS
 from ..panes.shard.shard import Instant
 
 LEFT_OUT = "left_out"
@@ -71,8 +72,8 @@ class LeftOut:
         return unreadable_rows(rows, self.row, self.stage, self.sides[port])
 
 
-_PLACE = (pa.field("file", pa.string()), pa.field("line", pa.int64()), pa.field("text", pa.string()))
-"""The place of a row that could not be read, and the beginning of its text."""
+_PLACE = tuple(UNREADABLE_ROWS)
+"""The place of a row that could not be read, the beginning of its text, and its fault."""
 
 
 def left_out_schema(row: pa.StructType) -> pa.Schema:
@@ -83,7 +84,7 @@ def left_out_schema(row: pa.StructType) -> pa.Schema:
 def unreadable_rows(rows: pa.Table, row: pa.StructType, stage: int | None = None, side: str | None = None) -> pa.Table:
     """Rows of files that could not be read, as rows that were left out; without a stage, of a flow that has none.
 
-    >>> rows = pa.table({"file": ["/a.csv"], "line": [7], "text": ["x"]})
+    >>> rows = pa.table({"file": ["/a.csv"], "line": [7], "text": ["x"], "cause": ["'x' is no int64"]})
     >>> unreadable_rows(rows, pa.struct({"n": pa.int64()}), 1).select(["why", "row", "line"]).to_pylist()
     [{'why': 'unreadable', 'row': None, 'line': 7}]
     """

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -225,7 +226,7 @@ class Result:
             )
         self.write(target, keys)
 
-    def seed(self, to: str) -> Seed:
+    def seed(self, to: str | PathLike[str]) -> Seed:
         """Write the state at the end of the run as a seed, into a new folder, from which a run or a query goes on.
 
         >>> import tempfile, uncombine as uc
@@ -239,7 +240,7 @@ class Result:
         """
         if self.save is None:
             raise InvalidArgument("seed() takes a whole result of flow.run(), and not a part of one")
-        return self.save(to)
+        return self.save(fspath(to))
 
     def _place(self, stage: int) -> int:
         stages = len(self.of_stages)

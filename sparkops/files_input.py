@@ -234,7 +234,10 @@ class ReadFiles:
         """The rows that could not be read, as far as the task shows them, and the number of them."""
         file, lines = rows["file"][0], rows["line"].filter(pc.equal(rows["file"], rows["file"][0]))
         count = f"{rows.num_rows} row{'s' * (rows.num_rows > 1)}"
-        sys.stderr.write(f"left out: {count} that cannot be read, the first at {file}, line {pc.min(lines)}\n")
+        told = (
+            "" if (cause := rows["cause"][0].as_py()) is None else f": {cause}, so give schema= if the value is right"
+        )
+        sys.stderr.write(f"left out: {count} that cannot be read, the first at {file}, line {pc.min(lines)}{told}\n")
         if (shown := getattr(self.task, "unreadable", None)) is not None:
             yield from shown(rows)
         if self.packed and getattr(self.task, "counts", True):

@@ -122,7 +122,8 @@ def _check_times(form: FileFormat, settings: Settings) -> None:
     if settings.event_time is not None:
         raise InvalidArgument(
             f"order='time' reads times that are in the files, and time={settings.event_time.value!r} computes them: "
-            "give order='name'"
+            "give CSV files schema= with a timestamp and timestamp_parsers=, or order='name' if their names are in the "
+            "order of their times"
         )
     kind = form.schema.field(time).type if time in form.schema.names else None
     if kind is None or not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import InvalidArgument, TypeMismatch
+from ..flows.evolution.former_marks import input_name
 from ..flows.fingerprint.differences import kind_of
 from ..windows import timestamp
 from ..windows.times import FIRST, LAST
@@ -213,7 +214,9 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
     first, others = own[0], len(own) - 1
     inputs = {row["input"] for row in sources if row["step"] == first["step"]}
     name = "its source" if first["source"] is None else f"source {first['source']}"
-    where = f" of input {first['input']}" if len(inputs) > 1 else ""
+    texts = next((one.made_by.get("inputs") for one in state.steps if one.number == first["step"]), None)
+    of = "" if texts is None else input_name(texts[first["input"] - 1])
+    where = f" of input {first['input']}{f' ({of})' if of else ''}" if len(inputs) > 1 else ""
     more = f" and {others} more" if others else ""
     since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"
     return f" because {name}{where}{more} has had no later time{since}"

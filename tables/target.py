@@ -132,7 +132,8 @@ class Writer(ABC):
         """Raise unless a table with these facts is the one of this writer."""
         if facts.owner != self.owner:
             raise TableMismatch(
-                f"{self.name} is written with another checkpoint: go on with that one, or choose another table"
+                f"{self.name} is written with another checkpoint, or by a run, which writes its table once: go on with "
+                "that checkpoint, or choose another table"
             )
         self.check_layout(facts)
 

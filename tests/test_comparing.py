@@ -252,3 +252,15 @@ def test_nothing_runs_before_the_columns_are_known_to_fit() -> None:
 def test_missing_values_of_pandas_are_null() -> None:
     old = pd.DataFrame({"k": [1, 2], "x": [1.0, float("nan")]})
     assert uc.compare(old, [{"k": 1, "x": 1.0}, {"k": 2, "x": None}], keys="k").same
+
+
+def test_a_written_result_is_compared_with_its_flow(tmp_path: Path) -> None:
+    """The result of the command line has columns about panes, which the flow has not."""
+    rows = [{"ts": 0, "k": "a", "x": 1}, {"ts": 1, "k": "b", "x": 2}]
+    flow = uc.flow(rows, watermark="1 minute").window("1 hour").combine(by="k", n=uc.Count())
+    written = flow.run().to_arrow(flat=True)
+    assert {"timing", "processing_time"} <= set(written.column_names)
+    assert uc.compare(written, flow, keys=["k", "window"]).same
+    assert uc.compare(flow, written, keys=["k", "window"]).same
+    other = written.set_column(written.column_names.index("n"), "n", pa.array([1, 5]))
+    assert uc.compare(flow, other, keys=["k", "window"]).changed == 1

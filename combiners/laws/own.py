@@ -41,7 +41,7 @@ def first_taken(
     last = max(refusals, key=lambda refusal: refusal.progress)
     raise InvalidArgument(
         f"{combiner!r} takes none of the ready-made values, since over {last.types} {last.reason}: correct that, or "
-        "give values=, for example values=pa.int64()"
+        "give values=, for example values=st.integers(1, 9) of hypothesis"
     )
 
 

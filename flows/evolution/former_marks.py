@@ -68,7 +68,16 @@ def _inputs(step: SeedStep) -> Iterator[tuple[str | None, Watermarks]]:
     joined = together([piece.marks for piece in step.pieces], [Watermarks() for _ in strategies], strategies)
     for strategy, text, one in zip(strategies, texts, joined.inputs, strict=True):
         if strategy != OF_A_STEP:
-            yield text.partition("(")[0].rpartition(" ")[2] or None, one
+            yield input_name(text), one
 
 
-__all__ = ["closed_windows", "former_marks", "former_positions", "processing_time", "same_sources"]
+def input_name(text: str) -> str | None:
+    """The name of a source, of the text in which a fingerprint has an input; None if it has none.
+
+    >>> input_name("source clicks(ts, user)")
+    'clicks'
+    """
+    return text.partition("(")[0].rpartition(" ")[2] or None
+
+
+__all__ = ["closed_windows", "former_marks", "former_positions", "input_name", "processing_time", "same_sources"]

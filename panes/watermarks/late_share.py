@@ -9,9 +9,9 @@ MOST = 0.01
 """The largest share of the rows of a step that are left out as late without a warning."""
 
 REMEDY = (
-    "give watermark= a lag, or the step an allowed_lateness=, that is as long as rows are out of order; a stream reads "
-    "files in the order of their modification times, so read a history in another order with uc.Files(order='time'), "
-    "or as a bounded flow; flow.left_out and result.left_out have such rows"
+    "give watermark= a lag, or the step an allowed_lateness=, that is as long as rows are out of order; read a history "
+    "whose files are not in the order of their times with uc.Files(order='time'), or as a bounded flow; flow.left_out "
+    "and result.left_out have such rows"
 )
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +49,14 @@ _SOURCES = pa.schema(
         ("idle", pa.bool_()),
     ]
 )
+
+
+class KeepsCheckpoint(Protocol):
+    """A live table, whose query keeps a checkpoint."""
+
+    @property
+    def checkpoint(self) -> str:
+        """The folder of the checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -173,15 +181,15 @@ class Checkpoint:
         ]
         return sides[0] if len(sides) == 1 else sides[0].unionByName(sides[1])
 
-    def seed(self, to: str) -> Seed:
+    def seed(self, to: str | PathLike[str]) -> Seed:
         """Write the state as a seed into a new folder, from which another query or a run begins.
 
         It has the rows of each step, the watermarks, and the positions of the sources (`seed.positions`), and no number
         of shards: `flow.write_stream(checkpoint=new, start=seed)` divides it among as many as the session has.
         """
-        return seed_of_checkpoint(self.spark, self.path, to, self.batch)
+        return seed_of_checkpoint(self.spark, self.path, fspath(to), self.batch)
 
-    def delete(self, *, where: Expr, to: str) -> Deletion:
+    def delete(self, *, where: Expr, to: str | PathLike[str]) -> Deletion:
         """Make a new checkpoint without the rows for which a condition on their keys is true, as of one person.
 
         The rows leave each step that keeps the columns of `where`, and panes that have been shown of them are retracted
@@ -189,7 +197,7 @@ class Checkpoint:
         steps take them out of their contents. The query must have ended, and this checkpoint stays as it is. The
         result says what has left and, for it must be known, which places still have values of these rows.
         """
-        return delete_rows(self.spark, self.path, self.batch, where, to)
+        return delete_rows(self.spark, self.path, self.batch, where, fspath(to))
 
     @property
     def positions(self) -> tuple[str, ...]:
@@ -335,13 +343,13 @@ class _Rows:
             yield from table.combine_chunks().to_batches(max_chunksize=10_000)
 
 
-def checkpoint(path: str | PathLike[str], *, spark: SparkSession | None = None) -> Checkpoint:
+def checkpoint(path: str | PathLike[str] | KeepsCheckpoint, *, spark: SparkSession | None = None) -> Checkpoint:
     """Open the checkpoint of a streaming query, to look into it; the query may be running, and nothing is changed.
 
     Parameters
     ----------
     path
-        The folder of the checkpoint.
+        The folder of the checkpoint, or a live table.
     spark
         The session that reads it; the one that is running if not given, or else a new one.
 
@@ -358,7 +366,7 @@ def checkpoint(path: str | PathLike[str], *, spark: SparkSession | None = None) 
     >>> found.steps[0].rows, found.rows(1)["rows"].to_pylist()
     ({'windows': 1}, [10])
     """
-    path = fspath(path)
+    path = fspath(path if isinstance(path, str | PathLike) else path.checkpoint)
     found = spark or SparkSession.getActiveSession() or session("uncombine checkpoint", cores=1)
     batch = last_commit(found, path)
     if batch < 0 and is_evolved(path):

@@ -105,9 +105,8 @@ def _on_spark(side: ComparedSide, spark: SparkSession) -> SparkSide:
     simple = common_schema(side.schema, side.schema, MOST_DIGITS)  # Spark has fewer types than Arrow
     rows = passed(in_schema(side.read(), simple))
     df = dataframe_of(spark, rows, spark_schema(rows.schema))
-    return SparkSide(
-        schema=_schema(df), weight=side.weight, is_flow=side.is_flow, splits_window=side.splits_window, df=df
-    )
+    of_side = {name: getattr(side, name) for name in ("weight", "is_flow", "splits_window", "about_panes")}
+    return SparkSide(schema=_schema(df), df=df, **of_side)
 
 
 def _schema(df: DataFrame) -> pa.Schema:

@@ -18,6 +18,7 @@ from .common_types import common_schema
 from .options import ComparisonOptions
 
 _WINDOW = "window"
+_OF_PANES = frozenset({"pane", "timing", "processing_time", "step"})
 _ENDS = tuple(f"{_WINDOW}_{field.name}" for field in WINDOW)
 
 
@@ -32,6 +33,8 @@ class ComparedSide:
     """True for a flow or its result, which know the column of their weights."""
     splits_window: bool = False
     """True if both ends of the window are compared as two columns."""
+    about_panes: frozenset[str] = frozenset()
+    """The columns that tell of a pane and are not compared, since the other side is a flow."""
 
     @property
     def columns(self) -> pa.Schema:
@@ -40,7 +43,7 @@ class ComparedSide:
         for field in self.schema:
             if field.name == _WINDOW and self.splits_window:
                 fields += [pa.field(name, part.type) for name, part in zip(_ENDS, field.type, strict=True)]
-            elif field.name != self.weight:
+            elif field.name != self.weight and field.name not in self.about_panes:
                 fields.append(field)
         return pa.schema(fields)
 
@@ -73,12 +76,20 @@ def aligned(
             f"diff= names {options.diff!r}, which neither side has: {nearest(options.diff, old.schema.names)}",
             options.diff,
         )
+    old, new = _without_panes(old, new), _without_panes(new, old)
     old, new = _split(old, new.schema.names), _split(new, old.schema.names)
     if old.splits_window or new.splits_window:
         keys = [part for name in options.keys for part in (_ENDS if name == _WINDOW else (name,))]
         options = replace(options, keys=tuple(dict.fromkeys(keys)))
     schema = common_schema(old.columns, new.columns, most_digits)
     return [old, new], schema, options.settled(schema)
+
+
+def _without_panes(side: Side, other: Side) -> Side:
+    """The side without what a written result has of its panes, and a flow on the other side has not."""
+    if side.is_flow or not other.is_flow:
+        return side
+    return replace(side, about_panes=_OF_PANES - set(other.schema.names))
 
 
 def _split(side: Side, others: Sequence[str]) -> Side:

@@ -13,7 +13,7 @@ from seeds import seeds
 
 from uncombine.files.row_screens import screened_json
 from uncombine.files.text_files import CsvRows, JsonRows
-from uncombine.files.unreadable_rows import REFUSED, BadRows, TextBlock, TextRow, read_rows
+from uncombine.files.unreadable_rows import CAUSES, REFUSED, BadRows, TextBlock, TextRow, read_rows
 
 TYPES = [
     pa.int8(), pa.uint16(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(9, 2), pa.bool_(),
@@ -102,4 +102,7 @@ def test_a_file_of_bad_rows_is_not_read_row_by_row(form: str, monkeypatch: pytes
     tables = list(read_rows(TextBlock(data, 1, 4_999, True), reader, BadRows("a", left.append)))
     assert [row for table in tables for row in table.to_pylist()] == [{"a": 7, "b": "good"}]
     assert sum(table.num_rows for table in left) == 4_999
-    assert calls < 5
+    assert calls < 5 + CAUSES
+    causes = [cause for table in left for cause in table["cause"].to_pylist()]
+    assert "1.5" in str(causes[0])
+    assert causes.count(None) >= 4_999 - CAUSES

@@ -102,11 +102,11 @@ def test_the_place_of_a_row_is_told_without_the_name_of_the_local_file_system() 
         ("file:/a.csv", "/a.csv"),
         ("s3a://bucket/a.csv", "s3://bucket/a.csv"),
     ]:
-        BadRows(path, left.append)([TextRow(1, b"k" * 99), TextRow(2, b"\xff\n")], "")
+        BadRows(path, left.append)([TextRow(1, b"k" * 99), TextRow(2, b"\xff\n")], "no text", None)
         assert left[-1].schema == UNREADABLE
         assert left[-1].to_pylist() == [
-            {"file": shown, "line": 1, "text": shortened("k" * 99)},
-            {"file": shown, "line": 2, "text": "�\n"},
+            {"file": shown, "line": 1, "text": shortened("k" * 99), "cause": "no text"},
+            {"file": shown, "line": 2, "text": "�\n", "cause": None},
         ]
     BadRows("f", left.append)([], "")
     assert len(left) == 3

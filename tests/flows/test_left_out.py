@@ -156,7 +156,7 @@ def test_rows_of_two_inputs_are_one_table() -> None:
     [row] = flow.run([*after, late]).left_out.to_pylist()
     assert (row["side"], row["why"], row["row"]["x"], row["row"]["y"]) == ("left", "late", 1, None)
     nothing = flow.run(after).left_out
-    names = ["stage", "side", "why", "row", "file", "line", "text", "step"]
+    names = ["stage", "side", "why", "row", "file", "line", "text", "cause", "step"]
     assert (nothing.num_rows, nothing.schema.names) == (0, names)
 
 

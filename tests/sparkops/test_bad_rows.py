@@ -210,4 +210,4 @@ def test_the_log_of_a_task_names_the_first_line_of_the_first_file(capsys: pytest
         patch.setattr(files_input, "read", read)
         form = FileFormat("csv", SCHEMA, "/in")
         list(files_input.ReadFiles(form, task, ("x",), None, packed=False)([split]))
-    assert "left out: 4 rows that cannot be read, the first at /in/a, line 6\n" in capsys.readouterr().err
+    assert "left out: 4 rows that cannot be read, the first at /in/a, line 6" in capsys.readouterr().err
