@@ -41,6 +41,7 @@ class LocalSide(ComparedSide):
         weights = None
         if self.weight is not None:
             rows, weights = rows.drop_columns([self.weight]), weights_of(rows, self.weight)
+        rows = rows.drop_columns([name for name in rows.column_names if name in self.about_panes])
         return WeightedRows(flat_panes(rows) if self.splits_window else rows, weights)
 
 

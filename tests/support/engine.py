@@ -261,7 +261,7 @@ def _counts(whole: pd.DataFrame) -> dict[str, int]:
     """The counts of the shards of a stage, in the form of the query's progress."""
     if not len(whole):
         return {}
-    told = np.array([text.split() for text in whole["counted"].dropna()], np.int64)
+    told = np.array([text.partition("|")[0].split() for text in whole["counted"].dropna()], np.int64)
     numbers = dict(zip(COUNTS, told.sum(axis=0).tolist(), strict=False))
     return numbers | dict(zip(CLOCKS, told[:, len(COUNTS) :].min(axis=0).tolist(), strict=True))
 
