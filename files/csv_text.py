@@ -3,7 +3,10 @@
 It is read into memory that is used again and again, since new memory takes as long as the parsing of what comes into
 it. While a block is parsed, a thread reads what comes next.
 
-Guarded by tests/files/test_csv_text.py, tests/files/test_text_stream.py and tests/files/test_bad_rows.py.
+Without a schema the types of its columns are Arrow's, but numbers that begin with a zero stay texts.
+
+Guarded by tests/files/test_csv_text.py, tests/files/test_csv_types.py, tests/files/test_text_stream.py and
+tests/files/test_bad_rows.py.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pyarrow.fs as pafs
 
 from .unreadable_rows import NO_TEXT, TextBlock, TextRow
@@ -32,6 +37,9 @@ _END = re.compile(rb"\r\n|\r|\n")
 
 SMALL = 1 << 16
 """The bytes of the first piece, and of the longest beginning of a row that is put before the next piece."""
+
+_NAMES = r"^[+-]?0[0-9]+$"
+"""A number that is a name, of a place or an article: 01234 is another one than 1234."""
 
 _MARK = "uncombine.unreadable"
 """The name of the treatment of bytes that are no text in the encoding of a file."""
@@ -352,4 +360,26 @@ class CsvForm:
         return re.compile(value + b"(?:" + mark + value + rb")*+(?=[\r\n]|\Z)", re.DOTALL)
 
 
-__all__ = ["BOM", "LONGEST", "SMALL", "CsvForm", "TextStream", "Window", "line_ends"]
+def csv_beginning(
+    data: bytes, read: pacsv.ReadOptions, parse: pacsv.ParseOptions, convert: Mapping[str, Any]
+) -> pa.Table:
+    """The first rows of a file in the types that their values have.
+
+    >>> text = b" ".join([b"zip,n", b"01234,0", b"99999,10", b""]).replace(b" ", bytes([10]))
+    >>> csv_beginning(text, pacsv.ReadOptions(), pacsv.ParseOptions(), {}).schema.types
+    [DataType(string), DataType(int64)]
+    """
+
+    def table(types: Mapping[str, pa.DataType]) -> pa.Table:
+        return pacsv.read_csv(pa.BufferReader(data), read, parse, pacsv.ConvertOptions(column_types=types, **convert))
+
+    first = table({})
+    names = first.column_names
+    kinds = {field.name: field.type for field in first.schema if names.count(field.name) == 1}
+    numbers = [name for name, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
+    texts = table(dict.fromkeys(numbers, pa.string())) if numbers else first
+    kept = [name for name in numbers if pc.any(pc.match_substring_regex(texts[name], _NAMES)).as_py()]
+    return table(dict.fromkeys(kept, pa.string())) if kept else first
+
+
+__all__ = ["BOM", "LONGEST", "SMALL", "CsvForm", "TextStream", "Window", "csv_beginning", "line_ends"]

@@ -21,8 +21,7 @@ from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
-from .csv_text import BOM, LONGEST, CsvForm, TextStream, line_ends
-from .csv_types import csv_beginning
+from .csv_text import BOM, LONGEST, CsvForm, TextStream, csv_beginning, line_ends
 from .row_screens import screened_csv, screened_json
 from .unreadable_rows import ERRORS, REFUSED, BadRows, TextBlock, TextRow, read_rows
 from .validated import validated

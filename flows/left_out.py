@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..combiners.rows.columns import flat
-from ..files.unreadable_rows import UNREADABLE as UNREADABLE_ROWS
 from ..panes.shard.shard import Instant
 
 LEFT_OUT = "left_out"
@@ -72,7 +71,12 @@ class LeftOut:
         return unreadable_rows(rows, self.row, self.stage, self.sides[port])
 
 
-_PLACE = tuple(UNREADABLE_ROWS)
+_PLACE = (
+    pa.field("file", pa.string()),
+    pa.field("line", pa.int64()),
+    pa.field("text", pa.string()),
+    pa.field("cause", pa.string()),
+)
 """The place of a row that could not be read, the beginning of its text, and its fault."""
 
 
