@@ -96,6 +96,13 @@ class Engine(ABC, Generic[FlowT]):
     def seed(self, flow: FlowT, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
         """Write the state of a flow after the rows of its past as a seed."""
 
+    def seed_of_accumulators(self, flow: FlowT, accumulators: Any, folder: str) -> Seed:
+        """Write the state of a flow whose past is stored accumulators as a seed."""
+        raise InvalidArgument(
+            "accumulators= are columns of uc.Accumulator, which are on Spark: give uc.flow() spark=, or the rows of "
+            "the past as history"
+        )
+
     @abstractmethod
     def to_table(self, flow: FlowT, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
         """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidArgument
 from .engine import Source
 from .settings import Settings, check_ingress
 from .tuning import LiveQuery
@@ -152,7 +153,14 @@ class Outputs:
         """
         return self.source.engine.write_stream(self, fspath(checkpoint), same, start)
 
-    def seed(self, history: Any = None, *, to: str | PathLike[str], until: datetime | str | int | None = None) -> Seed:
+    def seed(
+        self,
+        history: Any = None,
+        *,
+        accumulators: Any = None,
+        to: str | PathLike[str],
+        until: datetime | str | int | None = None,
+    ) -> Seed:
         """Compute the state that the flow has after the rows of its past, as a seed from which a stream begins.
 
         The rows come as one bundle, at the speed of a batch, and the input does not end: windows that the watermark has
@@ -166,6 +174,10 @@ class Outputs:
             sources a mapping from their names. The rows of the flow itself if not given, which must be bounded. They
             have the columns of the flow's source, or its messages. On Spark, files of the folder that a stream of
             `uc.Files` with `order=` reads are not read again by it.
+        accumulators
+            The past as stored accumulators, in the place of its rows: a DataFrame of Spark with the keys of the first
+            grouping, its windows (`window`, or `window_start` and `window_end`), and for each combiner a column of
+            `uc.Accumulator` of the same name.
         to
             A new folder for the seed.
         until
@@ -180,7 +192,14 @@ class Outputs:
         >>> hours.run(then, start=seed)["n"].to_pylist()
         [5, 16]
         """
-        return self.source.engine.seed(self, history, until, fspath(to))
+        if accumulators is None:
+            return self.source.engine.seed(self, history, until, fspath(to))
+        if history is not None or until is not None:
+            raise InvalidArgument(
+                "seed() takes the past as rows or as accumulators, and until= is for rows: leave "
+                f"{'until=' if history is None else 'one of them'} out"
+            )
+        return self.source.engine.seed_of_accumulators(self, accumulators, fspath(to))
 
 
 __all__ = ["Outputs"]

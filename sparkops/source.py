@@ -192,6 +192,11 @@ class SparkSource(Source[Flow], Engine[Flow]):
 
         return seed_of_history(flow, self._input(flow), history, until, folder)
 
+    def seed_of_accumulators(self, flow: Flow, accumulators: Any, folder: str) -> Seed:
+        from .checkpoints.history_seeds import seed_of_accumulators  # which opens sources
+
+        return seed_of_accumulators(flow, self._input(flow), accumulators, folder)
+
     def draw(self, flow: Flow) -> str:
         return drawing(flow, f"runs on Spark: {'flow.write_stream(checkpoint=...)' if self.streaming else 'flow.df'}")
 

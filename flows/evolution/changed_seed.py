@@ -116,7 +116,8 @@ def write_changed(
             files = work.files(ChangeFile(former.folder, folder, one.conversion), step.files)
             step = step_under(step, one.made_by)
             steps.append(replace(step, made_by=_laid_out(step, one), files=tuple(files)))
-    steps = _corrected(former, before, plan, steps, folder, work)
+    begun = plan.steps[-1].fate == "begun"
+    steps = _passed_on(plan, steps, folder, work) if begun else _corrected(former, before, plan, steps, folder, work)
     maker = SeedMaker(owner=uuid4().hex, batch=0)
     return write_seed(
         Seed(
@@ -125,7 +126,7 @@ def write_changed(
             maker=maker,
             positions=tuple(positions),
             corrects=True,
-            base=former.maker,
+            base=None if begun else former.maker,
             shards=shards,
         )
     )
@@ -190,6 +191,15 @@ def _corrected(
         )
     out[place] = replace(out[place], corrections=tuple(panes))
     return out
+
+
+def _passed_on(plan: Planned, steps: Sequence[SeedStep], folder: str, work: SeedWork) -> list[SeedStep]:
+    """The steps, the last of which gives the panes that it takes for shown to a step that was added after it."""
+    *before, last = sorted(steps, key=lambda one: number_of(one.made_by))
+    one = plan.steps[-2]
+    schema, keys = one.step.operator().output_schema, _keys(one.made_by)
+    panes = work.net(ShownPanes({1: keys, -1: keys}, schema), _windows(folder, last.files, 1), folder)
+    return [*before, replace(last, corrections=tuple(panes))]
 
 
 def _windows(folder: str, files: Iterable[SeedFile], diff: int) -> list[ShownFile]:

@@ -1,10 +1,11 @@
 """The plan of a change: what becomes of the state of each step, as values and as lines for people.
 
-A step is kept where the change does not concern it, and converted where its stored rows go on in other columns. Where
-neither is right for some step all are computed from the history: what a step has shown and what the next one has seen
+A step is kept where the change does not concern it, and converted where its stored rows go on in other columns. A
+grouping that is added at the end begins, without a history, with the panes of the step before it. Where none of this is
+right for some step all are computed from the history: what a step has shown and what the next one has seen
 must be the same, and a history that is played at once shows less on the way.
 
-Guarded by tests/flows/evolution/test_evolution.py.
+Guarded by tests/flows/evolution/test_evolution.py and tests/flows/evolution/test_added_steps.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..seeds import FREE
 from ..settle import shows_again
 from .conversion import Conversion
 
-Fate = Literal["kept", "converted", "computed"]
+Fate = Literal["kept", "converted", "computed", "begun"]
 """The ways in which the state of a step comes to be."""
 
 _CONVERTED = {"combiners", "trigger", "reads", "after", "shows", "stage", "code", *FREE}
@@ -100,6 +101,8 @@ def planned(
     pairs = zip(graph.steps, now, strict=True)
     _check_renames(former, now, renames)
     steps = tuple(_step_plan(step, before.get(step.number), made_by, renames, history) for step, made_by in pairs)
+    if not history and (begun := _begun(before, steps)) is not None:
+        return Planned((*steps[:-1], begun))
     lost = tuple(f"step {number}, {words_of(one)}" for number, one in before.items() if number > len(now))
     _check_shown(before, steps)
     needing = [one for one in steps if one.fate == "computed"]
@@ -115,6 +118,20 @@ def planned(
         for one in (steps if needing else ())
     )
     return Planned(together or steps, lost)
+
+
+def _begun(before: Mapping[int, Fingerprint], steps: Sequence[StepPlan]) -> StepPlan | None:
+    """The plan for a grouping that was added after the last step; None if the change is another one."""
+    if len(steps) < 2 or len(steps) != len(before) + 1 or any(one.fate == "computed" for one in steps[:-1]):
+        return None
+    last, old = steps[-1], steps[-2].former
+    if old is None or "retracting" not in str(old.get("mode")) or kind_of(last.made_by) != "grouping":
+        return None
+    told = (
+        f"it begins with the panes of step {len(before)} that can be retracted, and lacks those that have expired",
+        "give a new table, for the former one has other rows",
+    )
+    return replace(last, fate="begun", lines=told)
 
 
 def _check_renames(former: Sequence[Fingerprint], now: Sequence[Fingerprint], renames: Mapping[str, str]) -> None:

@@ -90,7 +90,7 @@ class Lift:
             shards = np.zeros(rows.num_rows, np.int64)  # bad rows are counted in the first
             shards[good.places] = self.shard_of(good.keys, assigned.start)
             return self._split(rows, shards, at)
-        return self._cells(replace(combined(op, good, assigned, MIN_TIME, coded=True), bad=good.bad), at)
+        return self.parcels(replace(combined(op, good, assigned, MIN_TIME, coded=True), bad=good.bad), at)
 
     def combines(self, rows: Rows, assigned: RowWindows) -> bool:
         """True if rows of one time are combined here, and not in their shards."""
@@ -98,7 +98,8 @@ class Lift:
             return True
         return combining_pays(rows.keys, assigned, len(rows))
 
-    def _cells(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
+    def parcels(self, cells: Cells, at: int) -> list[tuple[int, Parcel]]:
+        """The parcels of cells of rows that arrived `at`."""
         counts = (cells.bad, cells.unassigned)
         out = []
         whole = cells_table(cells, live_numbers(self.compiled))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from os.path import realpath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from ...errors import StateMismatch
@@ -26,9 +26,7 @@ from ..planners.file_offset import FileOffset
 from ..planners.path_set import PathSet, hashes_of
 from ..routes.history import History
 from ..routes.streaming import StreamRoute
-
-if TYPE_CHECKING:
-    pass
+from .accumulated_history import AccumulatedHistory, check_accumulators
 
 
 def seed_of_history(flow: Flow, input: Input, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
@@ -42,6 +40,16 @@ def seed_of_history(flow: Flow, input: Input, history: Any, until: datetime | st
     # Of files that are cut by a time the stream has to read the rest.
     positions = tuple(map(_position, inputs)) if until is None else ()
     return write_seed(Seed(folder, tuple(steps), maker, positions=positions, corrects=True))
+
+
+def seed_of_accumulators(flow: Flow, input: Input, accumulators: Any, folder: str) -> Seed:
+    """Write the state that a flow has after a past of stored accumulators, and the panes that it shows, as a seed."""
+    require_free(folder)
+    past, of_flow = past_of(flow, [], None), StreamRoute(flow, input)
+    history = AccumulatedHistory(past, input, folder=folder, accumulators=accumulators)
+    check_accumulators(flow, history.lift(history.graph.steps[0], 0), accumulators)
+    steps = history.steps(list(map(of_flow.fingerprint, of_flow.graph.steps)))
+    return write_seed(Seed(folder, tuple(steps), SeedMaker(owner=uuid4().hex, batch=0), corrects=True))
 
 
 def listed(flow: Flow, positions: Sequence[str] = (), present: Flow | None = None) -> Flow:
@@ -110,4 +118,4 @@ def _files(input: Input) -> Iterator[FilesInput]:
     yield from inner
 
 
-__all__ = ["seed_of_history"]
+__all__ = ["seed_of_accumulators", "seed_of_history"]

@@ -143,3 +143,20 @@ def test_only_rows_that_the_query_has_read_are_its_history(spark: SparkSession, 
         assert (change.seed.steps[0].rows, change.corrections) == ({"windows": 5}, 10)
     (tmp_path / "moved" / "a.parquet").rename(tmp_path / "in" / "a.parquet")
     assert run(now, URLS[0], tmp_path, "new2") == expected(tmp_path, n=uc.Count(), total=uc.Sum("x"))
+
+
+def test_a_grouping_that_is_added_begins_with_what_was_shown(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    before = flow(spark, tmp_path, n=uc.Count())
+    run(before, URLS[0], tmp_path, "old")
+    files = uc.Files(str(tmp_path / "in"), order="name")
+    rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=2))
+    minutes = rows.window("1 minute", "each row", "retracting", allowed_lateness="1 hour")
+    hours = minutes.combine(by="user", n=uc.Count()).window("1 hour", "each row").combine(n=uc.Sum("n"))
+    change = uc.evolve(tmp_path / "old", hours, to=tmp_path / "new")
+    assert [step.fate for step in change.plan.steps][-1] == "begun"
+    put(tmp_path / "in", "b", THEN)
+    new = URLS[0].replace("totals", "hours")
+    assert [row["n"] for row in run(hours, new, tmp_path, "new")] == [len(FIRST) + len(THEN)]
+    put(tmp_path / "in", "c", [(66, "b", 1)])
+    assert [row["n"] for row in run(hours, new, tmp_path, "new")] == [len(FIRST) + len(THEN) + 1]
