@@ -102,7 +102,8 @@ def test_a_live_table_through_a_connect_server(
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     assert ran.returncode == 0, ran.stderr[-4000:]
     keys = [len(set(part["k"].to_pylist())) for part in (table.slice(0, half), table)]
-    said = [line for line in ran.stdout.splitlines() if line.replace(" ", "").isdigit()]
+    *said, deleted = [line for line in ran.stdout.splitlines() if line.replace(" ", "").isdigit()]
+    assert deleted.endswith(f" {keys[1] - 1}")
     assert said == [f"{half} {keys[0]}", f"{table.num_rows} {keys[1]}", f"{table.num_rows + half} {keys[1]}"]
 
 

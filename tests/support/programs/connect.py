@@ -21,10 +21,13 @@ from uncombine.sparkops.session import PROVIDER, ROCKSDB
 def keep(spark: SparkSession, folder: Path, url: str) -> None:
     """Keep the totals of the files in a table, and print how many rows it has after each run."""
 
-    def run(name: str, shards: int, start: str | None = None) -> None:
+    def counts(shards: int, **combiners: uc.Combiner) -> uc.Flow:
         files, tuning = uc.Files(str(folder / "in"), order="name"), uc.Tuning(shards=shards)
         source = uc.flow(files, spark=spark, streaming=True, watermark="1 minute", tuning=tuning)
-        totals = source.window(uc.Global(), uc.Always()).combine(by="k", n=uc.Count())
+        return source.window(uc.Global(), uc.Always()).combine(by="k", **combiners)
+
+    def run(name: str, shards: int, start: str | None = None) -> None:
+        totals = counts(shards, n=uc.Count())
         now, checkpoint = {"availableNow": True}, str(folder / name)
         live = totals.to_table(url, checkpoint=checkpoint, trigger=now, start=start)
         live.awaitTermination()
@@ -37,6 +40,15 @@ def keep(spark: SparkSession, folder: Path, url: str) -> None:
     uc.checkpoint(folder / "checkpoint", spark=spark).seed(to=str(folder / "seed"))
     shutil.copy(folder / "in" / "1.parquet", folder / "in" / "3.parquet")
     run("other", 3, str(folder / "seed"))
+    found = uc.checkpoint(folder / "other", spark=spark)
+    k = found.rows(1)["k"][0].as_py()
+    assert uc.why(found, row={"ts": 0, "k": k}).startswith("the row would be taken in")
+    history = uc.Files(str(folder / "in"))
+    change = uc.evolve(folder / "other", counts(3, x=uc.Max("x")), history=history, to=folder / "evolved")
+    assert [step.fate for step in change.plan.steps] == ["computed"]
+    made = found.delete(where=uc.col("k") == k, to=str(folder / "deleted"))
+    assert made.retracted == 1
+    run("deleted", 3)
 
 
 def run(spark: SparkSession, folder: Path) -> None:
