@@ -16,7 +16,7 @@ from uncombine.panes.parcels import AT, Parcel
 from uncombine.panes.watermarks.watermarks import Watermarks
 from uncombine.sparkops.routes import shard_rows
 from uncombine.sparkops.routes.shard_processor import ShardProcessor, ShardTask
-from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS
+from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS, SOURCES
 from uncombine.sparkops.routes.thin_processor import thin
 from uncombine.windows.times import MAX_TIME
 
@@ -67,13 +67,15 @@ def test_counts_are_summed_over_shards_and_clocks_are_those_of_the_slowest(spark
     shards[1]["watermark"] = -MAX_TIME
     for shard in shards:
         shard["output_watermark"] = MAX_TIME  # all are at the end of time
-    texts = [(shard_rows.as_text(shard),) for shard in shards]
+    sources = '[[1, "a|b c", 5, 7, false]]'
+    texts = [(shard_rows.as_text(shard, sources if place == 1 else ""),) for place, shard in enumerate(shards)]
     found = spark.createDataFrame([*texts, (None,)], "counted string").agg(shard_rows.counts()).head()
     want = {name: sum(shard[name] for shard in shards) for name in COUNTS}
     want |= {name: min(shard[name] for shard in shards) for name in CLOCKS} | {"output_watermark": None}
+    want[SOURCES] = sources
     assert found["counts"].asDict() == want
     none = spark.createDataFrame([], "counted string").agg(shard_rows.counts()).head()["counts"].asDict()
-    assert none == dict.fromkeys(COUNTS, 0) | dict.fromkeys(CLOCKS)
+    assert none == dict.fromkeys(COUNTS, 0) | dict.fromkeys([*CLOCKS, SOURCES])
 
 
 @pytest.mark.parametrize(
