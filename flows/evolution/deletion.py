@@ -9,6 +9,8 @@ Guarded by tests/flows/evolution/test_deletion.py.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,9 @@ from .conversion import shown_panes
 
 if TYPE_CHECKING:
     from .changed_seed import SeedWork
+
+_ON = re.compile(r"Join\(on=(\(.*?\)), how='")
+"""The pairs of names by which a join finds its rows, in the text of its step."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +76,28 @@ class Deletion:
         return str(self)
 
 
-def user_columns(table: pa.Table, made_by: Mapping[str, Any]) -> dict[str, pa.ChunkedArray]:
-    """The columns of stored rows that a user knows, under the user's names: those of the key and of the row."""
-    keys = [name for name, _ in made_by.get("by", ())]
+def user_columns(store: str, table: pa.Table, made_by: Mapping[str, Any]) -> dict[str, pa.ChunkedArray]:
+    """The columns of the rows of a store that a user knows, under the user's names: those of the key and of the row."""
+    keys, values = _names(store, made_by)
     out: dict[str, pa.ChunkedArray] = {}
     for name in table.column_names:
-        if name.startswith("key."):
-            place = int(name.removeprefix("key."))
-            out[keys[place] if place < len(keys) else f"key {place + 1}"] = table[name]
+        kind, _, place = name.partition(".")
+        if kind in ("key", "value") and place.isdigit():
+            known = keys if kind == "key" else values
+            out[known[int(place)] if int(place) < len(known) else f"{kind} {int(place) + 1}"] = table[name]
         elif name.startswith(ROW):
             out[name.removeprefix(ROW)] = table[name]
     return out
+
+
+def _names(store: str, made_by: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The names of the columns of a key, and of the other columns of a row of a join; keys have the left names."""
+    if (found := _ON.match(str(made_by.get("step", "")))) is None:
+        return [name for name, _ in made_by.get("by", ())], []
+    pairs = ast.literal_eval(found[1])
+    side = int(store.startswith("right"))
+    own = {pair[side] for pair in pairs}
+    return [left for left, _ in pairs], [name for name, _ in made_by["columns"][side] if name not in own]
 
 
 def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Deletion:
@@ -141,12 +157,12 @@ def _retracting(step: SeedStep) -> bool:
 
 def _columns(folder: str, step: SeedStep, store: str) -> list[str]:
     file = next(file for file in step.files if file.store == store)
-    return list(user_columns(stored_rows(folder, file).living()[1], step.made_by))
+    return list(user_columns(store, stored_rows(folder, file).living()[1], step.made_by))
 
 
-def _chosen(where: Expr, table: pa.Table, made_by: Mapping[str, Any]) -> np.ndarray:
+def _chosen(where: Expr, store: str, table: pa.Table, made_by: Mapping[str, Any]) -> np.ndarray:
     """The rows for which the expression is true."""
-    told = where.evaluate(pa.table(user_columns(table, made_by)))
+    told = where.evaluate(pa.table(user_columns(store, table, made_by)))
     if not pa.types.is_boolean(told.type):
         raise InvalidArgument(f"where= takes a condition such as uc.col('user') == 'ada', but {where!r} is {told.type}")
     chosen: np.ndarray = np.asarray(pc.fill_null(flat(told), False))
@@ -167,7 +183,7 @@ class _Delete:
     def __call__(self, file: SeedFile) -> SeedFile | None:
         _, table, wake = stored_rows(self.source, file).living()
         if file.store not in self.bare:
-            kept = np.flatnonzero(~_chosen(self.where, table, self.made_by))
+            kept = np.flatnonzero(~_chosen(self.where, file.store, table, self.made_by))
             table, wake = table.take(pa.array(kept)), {clock: times[kept] for clock, times in wake.items()}
         if not table.num_rows:
             return None
@@ -184,7 +200,7 @@ class _DeletedPanes(ShownPanes):
 
     def __call__(self, one: ShownFile) -> pa.Table:
         _, table, _ = stored_rows(one.folder, one.file).living()
-        gone = table.filter(pa.array(_chosen(self.where, table, self.made_by)))
+        gone = table.filter(pa.array(_chosen(self.where, one.file.store, table, self.made_by)))
         return shown_panes(gone, self.keys[one.diff], self.schema, one.diff)
 
 

@@ -62,7 +62,7 @@ def shown_state(name: str, state: OperatorState, made_by: Mapping[str, Any]) -> 
     parts = [chunk.living() for chunk in store.chunks]
     table = pa.concat_tables([table for _, table, _ in parts])
     wake = {clock: np.concatenate([wake[clock] for *_, wake in parts]) for clock in parts[0][2]}
-    columns = {**_columns(table, made_by), **_waits(wake)}
+    columns = {**_columns(name, table, made_by), **_waits(wake)}
     size = _bytes(table)
     deposits = state.stores.get("deposits")
     if name == "windows":
@@ -74,12 +74,12 @@ def shown_state(name: str, state: OperatorState, made_by: Mapping[str, Any]) -> 
     return pa.table({**columns, "bytes": pa.array(size)})
 
 
-def _columns(table: pa.Table, made_by: Mapping[str, Any]) -> dict[str, Any]:
+def _columns(store: str, table: pa.Table, made_by: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that mean something to a user, under its names."""
-    out: dict[str, Any] = dict(user_columns(table, made_by))
+    out: dict[str, Any] = dict(user_columns(store, table, made_by))
     names = table.column_names
     for name in names:
-        if name.startswith("value.") or name in ("state", "timers", "results", "weight"):
+        if name in ("state", "timers", "results", "weight"):
             out[name] = table[name]
     if {"low", "high"} <= set(names):
         halves = zip(table["high"].to_pylist(), table["low"].to_pylist(), strict=True)

@@ -20,6 +20,7 @@ from uncombine.local.evolved_seeds import HereWork
 ROWS = uc.flow(SCHEMA, watermark="30 seconds")
 WINDOWS = ["1 minute", "sessions 40 seconds", uc.Sliding("2 minutes", "1 minute"), "global"]
 TRIGGERS = ["each row", "early every 2 rows, late every 1 row"]
+NOT_KEPT = "rows that it has given are not retracted, since it does not keep them"
 COMBINERS: dict[str, uc.Combiner] = {
     "n": uc.Count(),
     "total": uc.Sum("x"),
@@ -112,3 +113,18 @@ def test_a_condition_that_finds_nothing_is_refused(tmp_path: Path) -> None:
         deleted(counts.run([uc.Elements(rows)]), tmp_path / "b", uc.col("id") == 1)
     with pytest.raises(InvalidArgument, match="takes a condition"):
         deleted(counts.run([uc.Elements(rows)]), tmp_path / "c", uc.col("k"))
+
+
+def test_the_rows_of_a_join_are_found_by_their_names(tmp_path: Path) -> None:
+    rows = [{"ts": START, "k": "a", "id": 1, "x": 3}, {"ts": START, "k": "b", "id": 2, "x": 4}]
+    left_rows = uc.flow(SCHEMA, watermark="30 seconds", name="l")
+    right_rows = uc.flow(SCHEMA.set(2, SCHEMA.field("k").with_name("name")), watermark="30 seconds", name="r")
+    pairs = left_rows.join(right_rows, on={"k": "name"}, within=("-1 minute", "1 minute"))
+    others = [{**{name: row[name] for name in row if name != "k"}, "name": row["k"]} for row in rows]
+    whole = pairs.run([uc.Elements(rows, input="l"), uc.Elements(others, input="r")])
+    for place, where in enumerate((uc.col("k") == "a", (uc.col("k") == "b") & (uc.col("x") > 3))):
+        made = deleted(whole, tmp_path / str(place), where)
+        assert list(made.deleted.values()) == [2], where
+        assert [text.rpartition(": ")[2] for text in made.remains] == [NOT_KEPT]
+        then = [uc.Elements([{**others[place], "x": 9}], input="r"), uc.Watermark(None, input="l")]
+        assert len(pairs.run(then, start=made.seed).to_pylist()) == 0

@@ -124,8 +124,8 @@ def test_the_rows_of_other_steps(spark: SparkSession, tmp_path: Path) -> None:
     assert (ids.words, ids.rows, joined.words) == ("distinct()", {"ids": 3}, "a join")
     assert set(found.rows(1).column_names) == {"id", "waits_for_watermark", "bytes"}
     right = found.rows(2, "right rows")
-    assert set(right["key 1"].to_pylist()) <= {user for _, user, _ in ROWS}
-    assert {"key 1", "waits_for_watermark", "bytes"} <= set(right.column_names)
+    assert set(right["user"].to_pylist()) <= {user for _, user, _ in ROWS}
+    assert {"user", "ts", "x", "waits_for_watermark", "bytes"} <= set(right.column_names)
     assert sum(joined.rows.values()) == found.rows(2, "left rows").num_rows + found.rows(2, "right rows").num_rows
 
 
