@@ -27,6 +27,9 @@ CAUSES = 100
 LONGEST_TEXT = 40
 """The most characters of a file that are shown in one place."""
 
+LONGEST_CAUSE = 200
+"""The most characters of a cause, which may have a value of the file."""
+
 REFUSED = (ValueError, OverflowError)
 """The errors of readers for rows, among them Arrow's. Errors of files and of memory are others."""
 
@@ -113,7 +116,10 @@ def shortened(text: str) -> str:
 
 def _cause(reason: object) -> str | None:
     """The reason of a reader in a few words; None if it is not known."""
-    return None if reason is None else _VALUE.sub(r"\1 is no \2", _PLACE.sub("", str(reason).partition("\n")[0]))
+    if reason is None:
+        return None
+    words = _VALUE.sub(r"\1 is no \2", _PLACE.sub("", str(reason).partition("\n")[0]))
+    return words if len(words) <= LONGEST_CAUSE else f"{words[:LONGEST_CAUSE]}..."
 
 
 def _shown(text: bytes) -> str:

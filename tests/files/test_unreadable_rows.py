@@ -110,3 +110,9 @@ def test_the_place_of_a_row_is_told_without_the_name_of_the_local_file_system() 
         ]
     BadRows("f", left.append)([], "")
     assert len(left) == 3
+
+
+def test_a_cause_is_short_whatever_the_value_is() -> None:
+    left: list[pa.Table] = []
+    BadRows("f", left.append)([TextRow(1, b"x")], ValueError("k" * 10_000))
+    assert len(left[0]["cause"][0].as_py()) == 203
