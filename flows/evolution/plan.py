@@ -125,6 +125,8 @@ def _begun(before: Mapping[int, Fingerprint], steps: Sequence[StepPlan]) -> Step
     if len(steps) < 2 or len(steps) != len(before) + 1 or any(one.fate == "computed" for one in steps[:-1]):
         return None
     last, old = steps[-1], steps[-2].former
+    if [feed.origin for feed in last.step.feeds] != [steps[-2].step]:  # such as one over a union
+        return None
     if old is None or "retracting" not in str(old.get("mode")) or kind_of(last.made_by) != "grouping":
         return None
     told = (

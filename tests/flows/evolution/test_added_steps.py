@@ -62,3 +62,16 @@ def test_a_step_after_one_that_does_not_retract_needs_a_history(tmp_path: Path) 
     seed = first.run([uc.Elements(drawn(random.Random(1), 5))]).seed(tmp_path / "old")
     with pytest.raises(StateMismatch):
         uc.evolve(seed, added(first, random.Random(1)), to=tmp_path / "new")
+
+
+def test_a_step_over_several_needs_a_history(tmp_path: Path) -> None:
+    def counts(name: str) -> uc.Flow:
+        rows = uc.flow(SCHEMA, watermark="30 seconds", name=name)
+        minutes = rows.window("1 minute", "each row", "retracting", allowed_lateness="10 days")
+        return minutes.combine(by="k", n=uc.Count(), total=uc.Sum("x"))
+
+    both = uc.union(a=counts("a"), b=counts("b"))
+    rows = drawn(random.Random(1), 9)
+    seed = both.run([uc.Elements(rows, input="a"), uc.Elements(rows, input="b")]).seed(tmp_path / "old")
+    with pytest.raises(StateMismatch):
+        uc.evolve(seed, added(both, random.Random(1)), to=tmp_path / "new")
