@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import nsmallest
 from itertools import chain
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -266,14 +267,13 @@ def sources_text(marks: InputWatermarks, strategies: Sequence[str]) -> str:
     >>> sources_text(one, ["BoundedLag()"])
     '[[1, "b", 3, 7, false], [1, "a", 5, 7, false]]'
     """
-    rows = [
+    rows = (
         (place, name, time, last, one.is_idle(last))
         for place, (one, strategy) in enumerate(zip(marks.inputs, strategies, strict=True), 1)
         if strategy != OF_A_STEP
         for name, (time, last) in one.sources.items()
-    ]
-    rows.sort(key=lambda row: (row[4], row[2], str(row[1])))
-    return json.dumps(rows[:MOST_SOURCES])
+    )
+    return json.dumps(nsmallest(MOST_SOURCES, rows, key=lambda row: (row[4], row[2], str(row[1]))))
 
 
 def counted(
