@@ -1,4 +1,4 @@
-"""The draw of seeds: a quarter of each suite, the same all day, others on the next."""
+"""The draw of seeds: an eighth of each suite, the same all day, others on the next."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def left_out(found: list[Any]) -> list[int]:
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 0), (3, 0), (40, 0), (12, 1_012), (2, 40)])
-def test_a_quarter_is_drawn_and_the_others_are_left_to_soak(count: int, most: int) -> None:
+def test_an_eighth_is_drawn_and_the_others_are_left_to_soak(count: int, most: int) -> None:
     found = few(count, most)
-    assert len(found) == -(-count // 4)
+    assert len(found) == -(-count // 8)
     others = left_out(seeds(count, most))
     assert sorted([*found, *others]) == list(range(max(count, most)))
     assert all(one.marks[0].name == "soak" for one in seeds(count, most) if not isinstance(one, int))
@@ -46,13 +46,13 @@ def test_a_quarter_is_drawn_and_the_others_are_left_to_soak(count: int, most: in
 def test_a_run_without_the_long_ones_has_those_of_the_day_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seeds._long", False)
     assert seeds(40, 1_000) == few(40, 1_000)
-    assert len(seeds(40, 1_000)) == 10
+    assert len(seeds(40, 1_000)) == 5
 
 
 def test_the_days_go_through_all_seeds() -> None:
     begun = date(2026, 11, 25)
-    assert {seed for day in range(4) for seed in drawn(40, 40, begun + timedelta(day))} == set(range(40))
-    assert {seed for day in range(34) for seed in drawn(12, 100, begun + timedelta(day))} == set(range(100))
+    assert {seed for day in range(8) for seed in drawn(40, 40, begun + timedelta(day))} == set(range(40))
+    assert {seed for day in range(50) for seed in drawn(12, 100, begun + timedelta(day))} == set(range(100))
 
 
 def test_seeds_of_faults_are_always_drawn() -> None:
@@ -89,7 +89,7 @@ def test_processes_of_a_run_draw_the_same_seeds_and_a_failure_says_which(tmp_pat
         done = subprocess.run(command, cwd=root, env={**os.environ}, capture_output=True, text=True, check=False)
     finally:
         suite.unlink()
-    assert "9 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "4 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("seeds of 2026-11-25 (UNCOMBINE_SEEDS=2026-11-25 repeats them)") == 1
 
 
@@ -99,13 +99,13 @@ def test_each_name_is_drawn_on_one_day_of_seven(monkeypatch: pytest.MonkeyPatch)
     found: list[str] = []
     for day in days:
         monkeypatch.setenv(VARIABLE, day)
-        here = [name for name in names if is_drawn(name)]
+        here = [name for name in names if is_drawn(name, 7)]
         assert 30 < len(here) < 90
         found += here
     assert sorted(found) == sorted(names)
     for word, every in (("all", True), ("none", False)):
         monkeypatch.setenv(VARIABLE, word)
-        assert {is_drawn(name) for name in names} == {every}
+        assert {is_drawn(name, 7) for name in names} == {every}
 
 
 def test_cases_that_are_not_drawn_are_left_to_the_full_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_cases_that_are_not_drawn_are_left_to_the_full_run(monkeypatch: pytest.M
     for day in ("2026-11-25", "2026-11-26", "2026-11-27"):
         monkeypatch.setenv(VARIABLE, day)
         left = [case for case in share(cases) if "full" in {mark.name for mark in getattr(case, "marks", ())}]
-        assert len(left) == 3
+        assert len(left) == 4
         assert all("spark" in {mark.name for mark in case.marks} for case in left if case.id == "third")
     monkeypatch.setenv(VARIABLE, "all")
     assert share(cases) == cases

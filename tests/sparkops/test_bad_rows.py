@@ -199,7 +199,12 @@ def test_the_log_of_a_task_names_the_first_line_of_the_first_file(capsys: pytest
 
     def read(*_: Any, leave_out: Callable[[pa.Table], None]) -> Iterator[pa.Table]:
         for file, lines in (("/in/a", [12, 10]), ("/in/a", [6]), ("/in/b", [2])):
-            leave_out(pa.table([[file] * len(lines), lines, ["?"] * len(lines)], schema=UNREADABLE))
+            leave_out(
+                pa.table(
+                    [[file] * len(lines), lines, ["?"] * len(lines), ["'?' is no int64"] * len(lines)],
+                    schema=UNREADABLE,
+                )
+            )
         yield from ()
 
     def task(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
@@ -210,4 +215,5 @@ def test_the_log_of_a_task_names_the_first_line_of_the_first_file(capsys: pytest
         patch.setattr(files_input, "read", read)
         form = FileFormat("csv", SCHEMA, "/in")
         list(files_input.ReadFiles(form, task, ("x",), None, packed=False)([split]))
-    assert "left out: 4 rows that cannot be read, the first at /in/a, line 6" in capsys.readouterr().err
+    told = "left out: 4 rows that cannot be read, the first at /in/a, line 6: '?' is no int64, so give schema= if"
+    assert told in capsys.readouterr().err

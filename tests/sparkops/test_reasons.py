@@ -117,7 +117,7 @@ def test_a_live_table_is_asked_and_an_input_of_a_join_is_named(spark: SparkSessi
         live.awaitTermination()
         said = uc.why(live, window="1970-01-01", user="a")
     assert "of user='a' has 1 row and has not been shown: it waits until the watermark, which is " in said
-    assert "because its source of input 2 has had no later time since" in said
+    assert "because its source of input 2 (right) has had no later time since" in said
 
 
 def test_a_window_in_many_and_one_without_a_time_to_wait_for(spark: SparkSession, tmp_path: Path) -> None:
