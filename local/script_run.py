@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 from uuid import uuid4
 from warnings import warn
@@ -283,14 +284,12 @@ class LocalRun:
 
     def _show_corrections(self, start: Seed) -> None:
         """Give the panes that the state of a seed takes for shown and nobody has; a step before gives its own on."""
-        ends = {feed.origin: feed for feed in self.graph.ends}
         for step in self.graph.steps:
-            files, schema = corrections_of(start, step.number), step.operator().output_schema
-            panes = list(corrections(start.folder, files, schema)) if files else []
-            if step not in ends:
-                self.first[step] = panes
-            for table in panes if step in ends else ():
-                self._show_panes(0, ends[step], table)
+            files, ends = corrections_of(start, step.number), [one for one in self.graph.ends if one.origin is step]
+            panes = list(corrections(start.folder, files, step.operator().output_schema)) if files else []
+            self.first[step] = [] if ends else panes
+            for feed, table in product(ends, panes):
+                self._show_panes(0, feed, table)
 
     def _show_panes(self, place: int, feed: Feed, panes: pa.Table) -> None:
         self._show(place, applied(feed.transforms, panes))

@@ -33,7 +33,7 @@ def read_extra(text: bytes) -> dict[str, Any]:
         sources = [source for one in inputs for source in one["sources"]]
         numbers = [one[name] for one in (marks, *inputs) for name in ("least", "now")]
         numbers += [number for _, *both in sources for number in (*both, *[0] * (2 - len(both)))]
-        numbers += [one.get("hold", MAX_TIME) for one in inputs]
+        numbers += [one.get(name, MAX_TIME) for one in inputs for name in ("hold", "idle_after")]
         numbers += [0 if extra["timer"] is None else extra["timer"]]
         right = isinstance(extra["made_by"], dict) and isinstance(extra["made_by"].get("stage"), str)
         right &= isinstance(texts, list) and isinstance(inputs, list) and len(inputs) == len(texts)

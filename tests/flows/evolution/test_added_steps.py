@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from row_steps import SCHEMA, SECOND, START
+from evolved_rows import drawn, left
+from row_steps import SCHEMA
 from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
-from uncombine.flows.result import Result
 
 ROWS = uc.flow(SCHEMA, watermark="30 seconds")
-
-
-def drawn(r: random.Random, count: int) -> list[dict[str, Any]]:
-    return [
-        {"ts": START + r.randint(0, 300) * SECOND, "k": r.choice("abc"), "id": r.randint(1, 3), "x": r.randint(0, 9)}
-        for _ in range(count)
-    ]
-
-
-def left(*results: Result) -> Counter[str]:
-    rows: Counter[str] = Counter()
-    for result in results:
-        for row in result.to_arrow().to_pylist():
-            about = {name: row[name] for name in row if name not in ("step", "diff", "event_time", "pane")}
-            rows[repr(about)] += row["diff"]
-    return Counter({row: count for row, count in rows.items() if count})
 
 
 def added(first: uc.Flow, r: random.Random) -> uc.Flow:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from row_steps import SCHEMA, SECOND, START
+from evolved_rows import drawn, left
+from row_steps import SCHEMA, START
 from seeds import seeds
 
 import uncombine as uc
@@ -39,22 +38,6 @@ def flow(r: random.Random, second: bool) -> uc.Flow:
         return first
     days = first.window(r.choice(["1 day", "global"]), "each row", "retracting", allowed_lateness="10 days")
     return days.combine(by="id", rows=uc.Count(), all=uc.Sum(uc.coalesce(uc.col(names[0]), 0)))
-
-
-def drawn(r: random.Random, count: int) -> list[dict[str, Any]]:
-    return [
-        {"ts": START + r.randint(0, 300) * SECOND, "k": r.choice("abc"), "id": r.randint(1, 3), "x": r.randint(0, 9)}
-        for _ in range(count)
-    ]
-
-
-def left(*results: Result) -> Counter[str]:
-    rows: Counter[str] = Counter()
-    for result in results:
-        for row in result.to_arrow().to_pylist():
-            about = {name: row[name] for name in row if name not in ("step", "diff", "event_time", "pane")}
-            rows[repr(about)] += row["diff"]
-    return Counter({row: count for row, count in rows.items() if count})
 
 
 def deleted(result: Result, folder: Path, where: uc.Expr) -> Deletion:
