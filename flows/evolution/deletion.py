@@ -107,8 +107,10 @@ def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Dele
         name = f"step {number_of(step.made_by)}, {words_of(step.made_by)}"
         stores = sorted({file.store for file in step.files})
         columns = {store: _columns(former.folder, step, store) for store in stores}
-        known |= {column for some in columns.values() for column in some}
-        bare = {store for store, some in columns.items() if not set(where.columns) <= set(some)}
+        known |= {column for some in columns.values() for column in some.names}
+        bare = {store for store, some in columns.items() if not set(where.columns) <= set(some.names)}
+        for store in set(stores) - bare:
+            _check_condition(where, columns[store])
         files = work.files(_Delete(former.folder, folder, where, step.made_by, frozenset(bare)), step.files)
         shown = _retracted(former.folder, step, where, folder, work) if "windows" not in bare else []
         steps.append(replace(step, files=tuple(files), corrections=tuple(shown)))
@@ -155,16 +157,21 @@ def _retracting(step: SeedStep) -> bool:
     return step.made_by.get("mode") == "'retracting'"
 
 
-def _columns(folder: str, step: SeedStep, store: str) -> list[str]:
+def _columns(folder: str, step: SeedStep, store: str) -> pa.Schema:
     file = next(file for file in step.files if file.store == store)
-    return list(user_columns(store, stored_rows(folder, file).living()[1], step.made_by))
+    columns = user_columns(store, stored_rows(folder, file).living()[1], step.made_by)
+    return pa.schema([(name, column.type) for name, column in columns.items()])
+
+
+def _check_condition(where: Expr, columns: pa.Schema) -> None:
+    """Raise unless an expression is a condition on these columns."""
+    if not pa.types.is_boolean(kind := where.type(columns)):
+        raise InvalidArgument(f"where= takes a condition such as uc.col('user') == 'ada', but {where!r} is {kind}")
 
 
 def _chosen(where: Expr, store: str, table: pa.Table, made_by: Mapping[str, Any]) -> np.ndarray:
     """The rows for which the expression is true."""
     told = where.evaluate(pa.table(user_columns(store, table, made_by)))
-    if not pa.types.is_boolean(told.type):
-        raise InvalidArgument(f"where= takes a condition such as uc.col('user') == 'ada', but {where!r} is {told.type}")
     chosen: np.ndarray = np.asarray(pc.fill_null(flat(told), False))
     return chosen
 

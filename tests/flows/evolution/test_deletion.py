@@ -11,7 +11,7 @@ from row_steps import SCHEMA, START
 from seeds import seeds
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument
+from uncombine.errors import InvalidArgument, TypeMismatch
 from uncombine.flows.evolution.deletion import Deletion, deleted_seed
 from uncombine.flows.result import Result
 from uncombine.local.evolved_seeds import HereWork
@@ -96,6 +96,9 @@ def test_a_condition_that_finds_nothing_is_refused(tmp_path: Path) -> None:
         deleted(counts.run([uc.Elements(rows)]), tmp_path / "b", uc.col("id") == 1)
     with pytest.raises(InvalidArgument, match="takes a condition"):
         deleted(counts.run([uc.Elements(rows)]), tmp_path / "c", uc.col("k"))
+    with pytest.raises(TypeMismatch, match="does not work on string and int64"):
+        deleted(counts.run([uc.Elements(rows)]), tmp_path / "d", uc.col("k") == 5)
+    assert not (tmp_path / "d" / "new").exists()
 
 
 def test_the_rows_of_a_join_are_found_by_their_names(tmp_path: Path) -> None:
