@@ -15,8 +15,8 @@ from ..combiners.rows.groups import Groups
 from ..combiners.rows.hashing import hash_rows_128
 from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument, OutOfRange
-from ..panes.grouping.pane_columns import PANE
 from ..panes.rows.equal_rows import groups_of, netted
+from ..panes.state.pane_type import PANE
 
 MOST = 2**31
 """The number of messages that are not written at once."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..combiners.aggregate import weights_of
 from ..combiners.rows.plain_types import plain_table
 from ..errors import require_column
-from ..panes.grouping.pane_columns import PANE
+from ..panes.state.pane_type import PANE
 from .base import Changelog, several
 
 

@@ -90,8 +90,12 @@ class CompiledPlan:
 
     def places_of(self, name: str) -> list[int]:
         """The places in `fields` of the accumulators that a combiner reads, part by part."""
-        slices = (self._slices[part] for part in self.compiled[name].parts)
-        return [place for one in slices for place in range(one.start, one.stop)]
+        return [place for part in self.compiled[name].parts for place in self.places_of_part(part)]
+
+    def places_of_part(self, part: Part) -> range:
+        """The places in `fields` of the accumulators of a part."""
+        place = self._slices[part]
+        return range(place.start, place.stop)
 
     def require_retractable(self, why: str) -> None:
         """Raise `NotRetractable`, naming the combiner, unless all of them can retract rows."""

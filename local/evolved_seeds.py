@@ -49,6 +49,9 @@ def evolve_here(former: Seed, flow: Flow, plan: Planned, history: Any, folder: s
 class HereWork:
     """Works on the files of seeds in this process."""
 
+    def numbers(self, of: Callable[[SeedFile], int], files: Sequence[SeedFile]) -> list[int]:
+        return list(map(of, files))
+
     def files(self, change: Callable[[SeedFile], SeedFile | None], files: Sequence[SeedFile]) -> list[SeedFile]:
         return [made for file in files if (made := change(file)) is not None]
 

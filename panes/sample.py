@@ -18,8 +18,8 @@ from ..combiners.rows.columns import Column
 from ..combiners.rows.hashing import hash_rows, require_seed
 from ..combiners.rows.plain_types import as_plain, plain_type, with_inner_types
 from ..errors import InvalidArgument
-from .grouping.pane_columns import PANE
 from .rows.options import require_keys
+from .state.pane_type import PANE
 from .transforms import StorableField, Transform
 
 _MOST_DIGITS = 38

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from .grouping.pane_columns import PANE
+from .state.pane_type import PANE
 
 ROWS = 20
 """The rows that are shown if no number is asked for."""

@@ -28,9 +28,9 @@ from ..local.local_inputs import source_tables
 from ..local.running import run
 from ..local.script import Elements, Entry
 from ..panes.grouping.grouping import EVENT_TIME
-from ..panes.grouping.pane_columns import PANE
 from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
+from ..panes.state.pane_type import PANE
 from ..panes.state.seed import Seed
 from .batches import write_table
 from .checkpoints.positions import in_shards, seed_at_start, started_at

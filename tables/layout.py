@@ -18,8 +18,9 @@ from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, require_colum
 from ..flows.flow import Flow, check_filters, input_of
 from ..flows.settle import shows_again
 from ..panes.grouping.grouping import DIFF
-from ..panes.grouping.pane_columns import PANE, WINDOW
+from ..panes.grouping.pane_columns import WINDOW
 from ..panes.grouping.stage import GroupingStage
+from ..panes.state.pane_type import PANE
 from ..panes.transforms import name_after
 from .column_types import table_type
 

@@ -22,6 +22,7 @@ from ...panes.state.seed import (
     Seed,
     SeedFile,
     SeedMaker,
+    SeedPiece,
     SeedStep,
     file_bytes,
     unreadable_file,
@@ -29,6 +30,7 @@ from ...panes.state.seed import (
     write_seed,
 )
 from ...panes.state.store import Chunk
+from ...windows.times import MIN_TIME
 from ..fingerprint.differences import number_of
 from ..seeds import step_under
 from .conversion import Conversion, shown_panes
@@ -37,6 +39,9 @@ from .plan import Planned, StepPlan
 
 class SeedWork(Protocol):
     """Works on the files of seeds, in this process or in tasks."""
+
+    def numbers(self, of: Callable[[SeedFile], int], files: Sequence[SeedFile]) -> list[int]:
+        """A number of each file."""
 
     def files(self, change: Callable[[SeedFile], SeedFile | None], files: Sequence[SeedFile]) -> list[SeedFile]:
         """The files that a function makes of others, one of each, or none."""
@@ -64,6 +69,17 @@ class ChangeFile:
         rows, clocks = made
         chunk = Chunk.of(np.zeros(rows.num_rows, np.uint64), rows, dict(clocks))
         return write_bytes(self.target, file.store, file.piece, rows.num_rows, pack(chunk))
+
+
+@dataclass(frozen=True)
+class LastStart:
+    """Finds the start of the last window in a file of a seed."""
+
+    source: str
+
+    def __call__(self, file: SeedFile) -> int:
+        _, table, _ = stored_rows(self.source, file).living()
+        return int(np.asarray(table["num.start"]).max(initial=MIN_TIME))
 
 
 @dataclass(frozen=True)
@@ -114,7 +130,8 @@ def write_changed(
     for one in plan.steps if not plan.computed else ():
         if (step := before.get(one.step.number)) is not None:
             files = work.files(ChangeFile(former.folder, folder, one.conversion), step.files)
-            step = step_under(step, one.made_by)
+            pieces = _pieces(former.folder, step, one.conversion, work)
+            step = step_under(replace(step, pieces=pieces), one.made_by)
             steps.append(replace(step, made_by=_laid_out(step, one), files=tuple(files)))
     begun = plan.steps[-1].fate == "begun"
     steps = _passed_on(plan, steps, folder, work) if begun else _corrected(former, before, plan, steps, folder, work)
@@ -130,6 +147,17 @@ def write_changed(
             shards=shards,
         )
     )
+
+
+def _pieces(folder: str, step: SeedStep, conversion: Conversion | None, work: SeedWork) -> tuple[SeedPiece, ...]:
+    """The pieces of a step, which say since when each combiner is there that was added without a history."""
+    if conversion is None:
+        return step.pieces
+    now = MIN_TIME
+    if any(one.anew for one in conversion.lacking.values()):
+        files = [file for file in step.files if file.store in ("windows", "atoms")]
+        now = max(work.numbers(LastStart(folder), files), default=MIN_TIME - 1) + 1
+    return tuple(replace(piece, since=conversion.since(piece.since, now)) for piece in step.pieces)
 
 
 def _same_windows(plan: Planned, before: Mapping[int, SeedStep]) -> bool:

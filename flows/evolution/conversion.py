@@ -30,6 +30,27 @@ Wake = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
+class Lacking:
+    """The parts of a combiner that are stored, and whether it has others."""
+
+    parts: tuple[tuple[str, ...], ...]
+    """The combiners of before that have each of the stored parts."""
+    anew: bool = False
+    """True if it has parts that are not stored."""
+
+    def since(self, before: Mapping[str, int], now: int) -> int:
+        """The start of the first windows of which the combiner has all rows; `now` for what is not stored.
+
+        >>> Lacking((("total", "mean"),)).since({"mean": 60}, now=120) == MIN_TIME
+        True
+        >>> Lacking((("mean",),)).since({"mean": 60}, now=120)
+        60
+        """
+        stored = [min(before.get(name, MIN_TIME) for name in owners) for owners in self.parts]
+        return max([*stored, now if self.anew else MIN_TIME])
+
+
+@dataclass(frozen=True)
 class Conversion:
     """The columns of stored windows that go on, under the names that they have now."""
 
@@ -40,18 +61,36 @@ class Conversion:
     values: Mapping[str, str] = field(default_factory=dict)
     """The name that each result had before."""
     fresh_trigger: bool = False
+    lacking: Mapping[str, Lacking] = field(default_factory=dict)
+    """What each combiner lacks that has not all rows of the windows that are there."""
 
     @classmethod
     def of(
         cls, operator: Operator, before: Mapping[str, Combiner], names: Mapping[str, str], fresh_trigger: bool
     ) -> Conversion:
-        """The conversion from these combiners; `names` has the name before of each combiner now."""
+        """The conversion from these combiners; `names` has the name before of each combiner now that was there."""
         former = Plan(before, operator.schema, append_only=not operator.grouping.changelog)
         now = operator.plan
         contents: dict[int, int] = {}
         for name, was in names.items():
             contents |= zip(now.places_of(name), former.places_of(was), strict=True)
-        return cls(operator, contents, names, fresh_trigger)
+        owners = {part: [name for name, one in former.compiled.items() if part in one.parts] for part in former.parts}
+        lacking: dict[str, Lacking] = {}
+        for name, one in now.compiled.items():
+            if name in names:
+                lacking[name] = Lacking(parts=((names[name],),))
+                continue
+            for part in one.parts:
+                if part in owners:
+                    contents |= zip(now.places_of_part(part), former.places_of_part(part), strict=True)
+            there = tuple(tuple(owners[part]) for part in one.parts if part in owners)
+            lacking[name] = Lacking(there, anew=len(there) < len(one.parts))
+        return cls(operator, contents, names, fresh_trigger, lacking)
+
+    def since(self, before: Mapping[str, int], now: int) -> dict[str, int]:
+        """The start of the first windows of which each combiner has all rows, by those of before and by this change."""
+        since = {name: one.since(before, now) for name, one in self.lacking.items()}
+        return {name: start for name, start in since.items() if start > MIN_TIME}
 
     def __call__(self, store: str, table: pa.Table, wake: Wake) -> tuple[pa.Table, Wake] | None:
         """Rows of a store with their clocks, as they are kept now; None for a store that is kept no more."""
@@ -64,6 +103,8 @@ class Conversion:
     def _column(self, field: pa.Field, table: pa.Table) -> pa.Array:
         kind, _, name = field.name.partition(".")
         if kind == "acc":
+            if int(name) not in self.contents:
+                return self.operator.plan.zero(table.num_rows)[int(name)]
             return flat(table[f"acc.{self.contents[int(name)]}"]).cast(field.type)
         if field.name == OUTSTANDING:
             return self._outstanding(flat(table[OUTSTANDING]), field.type)

@@ -24,9 +24,10 @@ from ...combiners.expressions.expr import Expr
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument
 from ...panes.grouping.loaded_windows import OUTSTANDING
-from ...panes.grouping.pane_columns import PANE, VALUE, WINDOW
+from ...panes.grouping.pane_columns import VALUE, WINDOW
 from ...panes.rows.options import ROW
 from ...panes.state.codec import pack
+from ...panes.state.pane_type import PANE
 from ...panes.state.seed import Seed, SeedFile, SeedMaker, SeedStep, write_bytes, write_seed
 from ...panes.state.store import Chunk
 from ...windows.times import UTC_MICROS

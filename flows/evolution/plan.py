@@ -20,6 +20,7 @@ from ...combiners.read_repr import read_combiner
 from ...errors import InvalidArgument, StateMismatch, UncombineError
 from ...panes.grouping.operator import Operator
 from ...panes.grouping.stage import GroupingStage
+from ...panes.state.pane_type import with_pane_types_of_now
 from ..fingerprint.differences import changes, free_changes, kind_of, number_of, words_of
 from ..fingerprint.flow import Fingerprint
 from ..flow import Flow
@@ -97,10 +98,15 @@ def planned(
     former: Sequence[Fingerprint], graph: Graph, now: Sequence[Fingerprint], history: bool, renames: Mapping[str, str]
 ) -> Planned:
     """The plan for a flow whose state was made by another; raises where the change is refused, or needs a history."""
+    former = with_pane_types_of_now(list(former))
     before = {number_of(one): one for one in former}
     pairs = zip(graph.steps, now, strict=True)
     _check_renames(former, now, renames)
-    steps = tuple(_step_plan(step, before.get(step.number), made_by, renames, history) for step, made_by in pairs)
+    last = graph.steps[-1].number if graph.steps else 0
+    steps = tuple(
+        _step_plan(step, before.get(step.number), made_by, renames, history, last == step.number)
+        for step, made_by in pairs
+    )
     if not history and (begun := _begun(before, steps)) is not None:
         return Planned((*steps[:-1], begun))
     lost = tuple(f"step {number}, {words_of(one)}" for number, one in before.items() if number > len(now))
@@ -157,7 +163,7 @@ def _check_computed(last: StepPlan) -> None:
 
 
 def _step_plan(
-    step: Step, old: Fingerprint | None, made_by: Fingerprint, renames: Mapping[str, str], history: bool
+    step: Step, old: Fingerprint | None, made_by: Fingerprint, renames: Mapping[str, str], history: bool, last: bool
 ) -> StepPlan:
     if old is None:
         return StepPlan(step, made_by, None, "computed", ("it is new",))
@@ -171,7 +177,7 @@ def _step_plan(
     if not changed:
         return StepPlan(step, made_by, old, "kept", tuple(free))
     if kind_of(old) == kind_of(made_by) == "grouping" and isinstance(step.stage, GroupingStage):
-        converted = _converted(step, laid_out, made_by, renames, free)
+        converted = _converted(step, laid_out, made_by, renames, free, last and not history)
         if converted is not None:
             return converted
     told = tuple(dict.fromkeys(one.text for one in changed))
@@ -181,9 +187,18 @@ def _step_plan(
 
 
 def _converted(
-    step: Step, old: Fingerprint, made_by: Fingerprint, renames: Mapping[str, str], free: Sequence[str]
+    step: Step,
+    old: Fingerprint,
+    made_by: Fingerprint,
+    renames: Mapping[str, str],
+    free: Sequence[str],
+    may_lack: bool,
 ) -> StepPlan | None:
-    """The plan to convert the stored windows of a grouping; None if they have to be computed."""
+    """The plan to convert the stored windows of a grouping; None if they have to be computed.
+
+    With `may_lack` combiners may be added, under new names, that lack the rows of windows which are there, unless
+    windows are endless.
+    """
     differing = {name for name in {**old, **made_by} if old.get(name) != made_by.get(name)}
     differing -= {"filters"}
     if not differing <= _CONVERTED or not _widened(dict(old["reads"]), dict(made_by["reads"])):
@@ -193,7 +208,7 @@ def _converted(
     operator = stage.operator(*step.schemas)
     was, here = dict(old["combiners"]), dict(made_by["combiners"])
     names = _names(was, here, renames)
-    if names.keys() != here.keys() or _other_code(old, made_by, names):
+    if _other_code(old, made_by, names):
         return None
     before = {name: _former(text, names, was, operator) for name, text in was.items()}
     if None in before.values():
@@ -203,7 +218,13 @@ def _converted(
         conversion = Conversion.of(operator, before, names, fresh)  # type: ignore[arg-type]
     except UncombineError:  # a column that a former combiner read is gone
         return None
+    short = [name for name, one in conversion.lacking.items() if one.anew]
+    if short and (not may_lack or stage.grouping.window.may_be_endless or not was.keys().isdisjoint(short)):
+        return None
     lines = [f"{name}= is kept" if name == names[name] else f"{name}= was {names[name]}=" for name in names]
+    added = [name for name in here if name not in names]
+    lines += [f"{name}= is made of what is stored, from the next pane on" for name in added if name not in short]
+    lines += [f"{name}= is new, and null for windows that began before the change" for name in short]
     lines += [f"{name}= is dropped" for name in was if name not in names.values()]
     lines += ["the trigger starts fresh"] if fresh else []
     return StepPlan(step, made_by, old, "converted", (*lines, *free), conversion, names)

@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from ...errors import InvalidArgument, StateMismatch, nearest
+from ...panes.state.pane_type import with_pane_types_of_now
 from .flow import NAMELESS, Entry, Fingerprint
 
 PARTS = {
@@ -68,6 +69,7 @@ def told_changes(places: Sequence[str], changed: Sequence[Sequence[Change]]) -> 
 
 def changes(stored: Fingerprint, now: Fingerprint, same: Collection[str] = ()) -> list[Change]:
     """The changes of a step that its state does not survive."""
+    stored = with_pane_types_of_now(stored)
     try:
         return list(_changes(stored, now, same))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...combiners import Plan
+from ...combiners.algebra import Accumulators
 from ...triggers import compile_trigger, percentiles
 from ...triggers.program import Fact, Node
 from ...windows.grid import later
+from ...windows.times import MIN_TIME
 from ..state.hashes import key_hashes
 from .grouping import Grouping
 from .loaded_windows import BASE, EXTENT, Shape
@@ -38,6 +41,8 @@ class CompiledGrouping:
     shape: Shape
     """The columns of windows."""
     output_schema: pa.Schema
+    since: Mapping[str, int] = field(default_factory=dict)
+    """For each combiner that was added without a history: the start of the first windows of which it has all rows."""
 
     @classmethod
     def of(cls, grouping: Grouping, schema: pa.Schema) -> CompiledGrouping:
@@ -73,6 +78,18 @@ class CompiledGrouping:
         """The expiry of windows that end then: the end and the allowed lateness."""
         lateness = int(self.grouping.allowed_lateness)
         return later(end, lateness) if lateness else end
+
+    def results(self, start: np.ndarray, acc: Accumulators) -> list[pa.Array]:
+        """The results of windows that start then: null of a combiner that has not all their rows."""
+        results = self.plan.extract(acc)
+        for at, name in enumerate(self.plan.compiled):
+            if name in self.since:
+                results[at] = pc.if_else(pa.array(self.lacks(name, start)), None, results[at])
+        return results
+
+    def lacks(self, name: str, start: np.ndarray) -> np.ndarray:
+        """True for windows that start then if a combiner has not all their rows, since it was added later."""
+        return start < self.since.get(name, MIN_TIME)
 
     def hashes(self, keys: Sequence[pa.Array], start: np.ndarray) -> np.ndarray:
         """The hashes by which windows are found: of the key, and of the start too where windows do not merge."""

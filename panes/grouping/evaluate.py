@@ -82,7 +82,7 @@ def rows_moment(compiled: CompiledGrouping, clocks: Clocks, admission: Admission
         chosen = windows.take(places)
         names = [*compiled.grouping.by, *compiled.plan.compiled]
         acc = contents(compiled, chosen, np.arange(len(chosen)))
-        table = pa.table([*chosen.keys, *compiled.plan.extract(acc)], names=names)
+        table = pa.table([*chosen.keys, *compiled.results(chosen.num["start"], acc)], names=names)
         truths = np.zeros(len(mask), np.bool_)
         truths[places] = truth(predicate, table)
         return truths

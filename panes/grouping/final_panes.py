@@ -17,12 +17,12 @@ from ...windows import Global, result_times, timestamps
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..parcels import Parcel
 from ..row_lift import shard_of, split
+from ..state.pane_type import PANE
 from ..transforms import Transform
 from .cells import Cells
 from .grouping import DIFF, Grouping
 from .lift import Lift, as_in, cells_table, parts_of, received
 from .operator import Operator
-from .pane_columns import PANE
 from .rows import good_rows
 from .rows_to_cells import assign, combined
 
@@ -36,6 +36,7 @@ FINAL_PANE = {
     "watermark_percentile": None,
     "processing_time": None,
     "trigger": "watermark",
+    "since": None,
 }
 """The pane info of every final pane. It has no clocks."""
 

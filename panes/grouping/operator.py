@@ -7,6 +7,7 @@ changes none of its arguments. `step.py` has the phases of a step in their order
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -80,8 +81,9 @@ class Operator:
             )
         if each_batch:
             self.grouping.check_trigger(each_batch)
-        clocks = Clocks.of(self.compiled, state, watermark, processing_time, percentiles or {}, each_batch)
-        return Step(compiled=self.compiled, clocks=clocks, bundle=Bundle.of(self.compiled, bundle, clocks)).run(state)
+        compiled = replace(self.compiled, since=state.since) if state.since else self.compiled
+        clocks = Clocks.of(compiled, state, watermark, processing_time, percentiles or {}, each_batch)
+        return Step(compiled=compiled, clocks=clocks, bundle=Bundle.of(compiled, bundle, clocks)).run(state)
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The next processing time at which a window has a deadline; None if there is none."""

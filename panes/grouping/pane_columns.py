@@ -10,6 +10,7 @@ from ...combiners import Plan
 from ...combiners.rows.plain_types import plain_type
 from ...triggers import UserTrigger, percentiles, walk
 from ...windows.times import UTC_MICROS
+from ..state.pane_type import PANE
 from .grouping import Grouping
 
 TIMINGS = ("EARLY", "ON_TIME", "LATE")
@@ -19,21 +20,6 @@ CAUSES = ("processing", "rows", "watermark", "expiry", "late")
 
 VALUE = "value."
 """A result of a combiner has this before its name in a record."""
-
-PANE = pa.struct(
-    [
-        ("index", pa.int64()),
-        ("nonspeculative_index", pa.int64()),
-        ("timing", pa.string()),
-        ("is_first", pa.bool_()),
-        ("is_last", pa.bool_()),
-        ("watermark", UTC_MICROS),
-        ("watermark_percentile", pa.float64()),
-        ("processing_time", UTC_MICROS),
-        ("trigger", pa.string()),
-    ]
-)
-"""The type of the column `pane`: number, timing, clocks and cause of a pane."""
 
 WINDOW = pa.struct([("start", UTC_MICROS), ("end", UTC_MICROS)])
 """The type of the column `window`."""

@@ -14,10 +14,11 @@ from ...combiners.rows.groups import stable_order
 from ...combiners.rows.ordering import order_keys
 from ...windows import result_times, timestamps
 from ...windows.times import FIRST, LAST, MAX_TIME, UTC_MICROS
+from ..state.pane_type import PANE
 from .compiled import CompiledGrouping
 from .contents import contents
 from .loaded_windows import LoadedWindows, extent
-from .pane_columns import CAUSES, PANE, TIMINGS, VALUE, WINDOW
+from .pane_columns import CAUSES, TIMINGS, VALUE, WINDOW
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def pane_records(
     num = {name: windows.num[name][fired] for name in ("start", "end", "index", "nonspeculative")}
     earliest, latest = extent(windows.num)
     count = len(fired)
-    values = compiled.plan.extract(contents(compiled, windows, fired))
+    values = compiled.results(num["start"], contents(compiled, windows, fired))
     floor = firing.output_watermark if compiled.grouping.window.may_be_endless else None
     event_time = result_times(
         compiled.grouping.policy, num["start"], num["end"], earliest[fired], latest[fired], firing.watermark, floor
@@ -95,14 +96,14 @@ def output_rows(
         *(parts[VALUE + field.name] for field in compiled.plan.outputs),
         timestamps(as_numpy(parts["event_time"])),
         pa.array(diff, pa.int64()),
-        pane_column(parts),
+        pane_column(parts, compiled.since),
     ]
     columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def pane_column(parts: Mapping[str, pa.Array]) -> pa.StructArray:
-    """The column `pane`."""
+def pane_column(parts: Mapping[str, pa.Array], since: Mapping[str, int] | None = None) -> pa.StructArray:
+    """The column `pane`; `since` has the times since which combiners are there that were added later."""
     index, cause = parts["index"], pa.array(CAUSES).take(parts["cause"])
     return pa.StructArray.from_arrays(
         [
@@ -115,9 +116,16 @@ def pane_column(parts: Mapping[str, pa.Array]) -> pa.StructArray:
             parts["percentile"] if "percentile" in parts else pa.nulls(len(index), pa.float64()),
             parts["processing_time"],
             pc.coalesce(parts["tags"], cause) if "tags" in parts else cause,
+            _since(as_numpy(parts["start"]), since) if since else pa.nulls(len(index), UTC_MICROS),
         ],
         fields=list(PANE),
     )
+
+
+def _since(start: np.ndarray, since: Mapping[str, int]) -> pa.Array:
+    """The last of the times that are after the start of each window; null where none is."""
+    last = max(since.values())
+    return pc.if_else(pa.array(start < last), pa.scalar(last).cast(UTC_MICROS), None)
 
 
 def window_column(start: pa.Array, end: pa.Array) -> pa.StructArray:

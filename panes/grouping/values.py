@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...combiners.algebra import Accumulators
-from ...combiners.rows.group_sums import sum_counts
+from ...combiners.rows.group_sums import extreme, sum_counts
 from ...combiners.rows.groups import Groups
 from ...errors import InvalidArgument, nearest
+from ...windows.times import MAX_TIME
 from .compiled import CompiledGrouping
 from .contents import contents
 from .loaded_windows import LoadedWindows
@@ -32,7 +33,7 @@ def values_of(compiled: CompiledGrouping, windows: LoadedWindows) -> Values:
             return windows.acc, pa.array(places)
         return contents(compiled, windows, places), pa.array(np.arange(len(places)))
 
-    return _values(compiled, accumulators, windows.num["weight"])
+    return _values(compiled, accumulators, windows.num["weight"], windows.num["start"])
 
 
 def merged_values(compiled: CompiledGrouping, windows: LoadedWindows, old: np.ndarray, new: np.ndarray) -> Values:
@@ -49,7 +50,8 @@ def merged_values(compiled: CompiledGrouping, windows: LoadedWindows, old: np.nd
         whole = contents(compiled, windows, once)
         acc = compiled.plan.merge(groups, tuple(column.take(pa.array(of_pairs)) for column in whole))
         weight = sum_counts(groups, windows.num["weight"][old])
-        return reached, _values(compiled, lambda places: (acc, pa.array(places)), weight)
+        start = extreme(groups, windows.num["start"][old], MAX_TIME, np.minimum)
+        return reached, _values(compiled, lambda places: (acc, pa.array(places)), weight, start)
 
     def values(name: str, places: np.ndarray) -> list[Any]:
         reached, of_reached = merged()
@@ -59,7 +61,10 @@ def merged_values(compiled: CompiledGrouping, windows: LoadedWindows, old: np.nd
 
 
 def _values(
-    compiled: CompiledGrouping, accumulators: Callable[[np.ndarray], tuple[Accumulators, pa.Array]], weight: np.ndarray
+    compiled: CompiledGrouping,
+    accumulators: Callable[[np.ndarray], tuple[Accumulators, pa.Array]],
+    weight: np.ndarray,
+    start: np.ndarray,
 ) -> Values:
     """The results over accumulators, which are given for windows at some places, with their places among them."""
 
@@ -70,10 +75,10 @@ def _values(
                 f"ctx.value({name!r}) names no combiner of the grouping: {nearest(name, plan.compiled)}"
             )
         results: list[Any] = plan.extract_one(name, *accumulators(places)).to_pylist()
+        gone = compiled.lacks(name, start[places])
         if grouping.changelog and grouping.retracting:
-            empty = weight[places] == 0
-            results = [None if gone else value for gone, value in zip(empty.tolist(), results, strict=True)]
-        return results
+            gone = gone | (weight[places] == 0)
+        return [None if no else value for no, value in zip(gone.tolist(), results, strict=True)]
 
     return values
 

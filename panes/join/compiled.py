@@ -23,7 +23,7 @@ from ...errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest, req
 from ...windows import span
 from ...windows.grid import later
 from ...windows.times import UTC_MICROS
-from ..grouping.pane_columns import PANE
+from ..state.pane_type import PANE
 from .join import Join
 
 NARROW = ("time", "weight")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...combiners.aggregate import weights_of
 from ...combiners.rows.columns import Column
 from ...combiners.rows.hashing import hash_rows_128
-from ..grouping.pane_columns import PANE
+from ..state.pane_type import PANE
 from .equal_rows import netted
 
 _PANE = "pane"

@@ -21,7 +21,7 @@ from ...errors import InvalidArgument, TypeMismatch, require_column
 from ...windows import Span, span, time_column
 from ...windows.times import FIRST, LAST, MAX_TIME, MIN_TIME, UTC_MICROS
 from ..grouping.grouping import DIFF, EVENT_TIME, check_time_and_weights
-from ..grouping.pane_columns import PANE
+from ..state.pane_type import PANE
 from .clocks import Clocks
 
 LONGEST = LAST - FIRST + 1

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ...combiners.rows.columns import flat
 from ...windows.times import NEVER
 from .hashes import Index
+from .pane_type import with_panes_of_now
 from .store import Chunk
 
 CODEC = "zstd"
@@ -43,7 +44,7 @@ def unpack(value: bytes, hashes_of: Callable[[pa.Table], np.ndarray]) -> Chunk:
     """
     table = _read(pa.py_buffer(value))
     table.validate(full=True)
-    table, extra = _split(table)
+    table, extra = _split(with_panes_of_now(table))
     for clock, values in extra.items():
         if not clock.startswith(_WAKE) or values.dtype != np.int64:
             raise ValueError(f"column {clock!r} is no clock")
@@ -64,7 +65,7 @@ def lay_out(chunk: Chunk, file: pa.NativeFile) -> None:
 
 def laid_out(buffer: pa.Buffer) -> Chunk:
     """The chunk that `lay_out` wrote, on the same memory, with every row alive."""
-    table, extra = _split(_read(buffer))
+    table, extra = _split(with_panes_of_now(_read(buffer)))
     hashes, order, ordered = (extra.pop(name) for name in (_HASH, _ORDER, _SORTED))
     return _chunk(hashes, table, _wake(extra), Index(hashes, order, ordered))
 

@@ -12,20 +12,24 @@ import pyarrow as pa
 
 from ...errors import StateMismatch
 from ...windows.times import MIN_TIME
-from .manifest_checks import check_head, check_store, head_of
+from .manifest_checks import check_head, check_store, check_times, head_of
 from .operator_state import Counts, OperatorState
 from .store import Store
 
-VERSION = 4
+VERSION = 5
 """The format of everything that is stored for a shard: the manifest, its chunks and deaths, and its extra. A change to
 any of them increases the number, except new keys in the JSON of the extra, which a state without them does not need."""
 
-WITHOUT_CLOSED, WITHOUT_DEPOSITS = 3, 2
-"""The formats of a state without windows that are closed under a shorter lateness, and of one that has no deposits
-either: the same without them. They are read, and written where they do."""
+WITHOUT_SINCE, WITHOUT_CLOSED, WITHOUT_DEPOSITS = 4, 3, 2
+"""The formats of a state without combiners that were added without a history, of one without windows that are closed
+under a shorter lateness either, and of one that has no deposits either: the same without them. They are read, and
+written where they do."""
+
+_SINCE = "since"
+"""The times that only the last format has."""
 
 _CLOSED = "closed"
-"""The number that only the last format has."""
+"""The number that only later formats have."""
 
 _ADDED = "deposits"
 """The store that format 2 does not have, and that a grouping without divisible contents does not have either."""
@@ -37,7 +41,7 @@ _BEGINNING = re.compile(rb'\{"version": ?(\d{1,9})[,}]')
 """The beginning of a manifest of any format."""
 
 _NUMBERS = ("watermark", "output_watermark", "processing_time")
-_HEAD = frozenset({"version", "token", "next", "percentiles", "counts", _CLOSED, *_NUMBERS})
+_HEAD = frozenset({"version", "token", "next", "percentiles", "counts", _SINCE, _CLOSED, *_NUMBERS})
 """All keys of a manifest except those of its stores."""
 
 
@@ -96,13 +100,15 @@ class Manifest:
         """The manifest as a line of JSON, followed by `extra`."""
         state = self.state
         stored = {name: parts for name, parts in self.stored.items() if name != _ADDED or parts}
-        closed = {_CLOSED: state.closed} if state.closed > MIN_TIME else {}
+        later: dict[str, Any] = {_CLOSED: state.closed} if state.closed > MIN_TIME or state.since else {}
+        later |= {_SINCE: dict(state.since)} if state.since else {}
+        without = WITHOUT_SINCE if later else WITHOUT_CLOSED if _ADDED in stored else WITHOUT_DEPOSITS
         head = {
-            "version": VERSION if closed else WITHOUT_CLOSED if _ADDED in stored else WITHOUT_DEPOSITS,
+            "version": VERSION if state.since else without,
             "token": self.token,
             "next": self.next_id,
             **{name: getattr(state, name) for name in _NUMBERS},
-            **closed,
+            **later,
             "percentiles": sorted(state.percentiles.items()),
             "counts": asdict(state.counts),
             **{name: None if parts is None else [asdict(part) for part in parts] for name, parts in stored.items()},
@@ -126,7 +132,7 @@ class Manifest:
                 "the stored state is of a pipeline with another kind of window or input: start from a new checkpoint"
             )
         numbers: dict[str, Any] = {name: head[name] for name in _NUMBERS}
-        numbers[_CLOSED] = head.get(_CLOSED, MIN_TIME)
+        numbers[_CLOSED], numbers[_SINCE] = head.get(_CLOSED, MIN_TIME), head.get(_SINCE, {})
         state = replace(empty, percentiles=dict(head["percentiles"]), counts=Counts(**head["counts"]), **numbers)
         stored = {
             name: None if store is None else [_stored(part) for part in head[name]]
@@ -142,6 +148,7 @@ def checked_head(written: bytes) -> dict[str, Any]:
     require_version(written)
     head, ids = head_of(written), set[int]()
     check_head(head, (*_NUMBERS, _CLOSED) if _CLOSED in head else _NUMBERS)
+    check_times(head.get(_SINCE, {}), _SINCE)
     for name, parts in head.items():
         if name not in _HEAD and parts is not None:
             check_store(parts, head["next"], ids)

@@ -59,6 +59,14 @@ def check_head(head: Mapping[str, Any], numbers: tuple[str, ...]) -> None:
         _whole(counts[name], name, -MAX_TIME)
 
 
+def check_times(times: Any, where: str) -> None:
+    """Raise unless these are times by name."""
+    if not isinstance(times, dict):
+        refuse(f"has {where} that is no object of JSON")
+    for time in times.values():
+        _whole(time, where, -MAX_TIME)
+
+
 def check_store(parts: Any, next_id: int, ids: set[int]) -> None:
     """Raise unless these are the chunks of a store. `ids` has the numbers that others have, and gets theirs."""
     if not isinstance(parts, list):
@@ -124,4 +132,4 @@ def refuse(fault: str) -> NoReturn:
     ) from None
 
 
-__all__ = ["check_head", "check_store", "head_of", "refuse"]
+__all__ = ["check_head", "check_store", "check_times", "head_of", "refuse"]

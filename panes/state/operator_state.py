@@ -57,6 +57,8 @@ class OperatorState:
     counts: Counts = Counts()
     closed: int = MIN_TIME
     """The end of the last windows that expired under a shorter lateness, and that stay so under the one of now."""
+    since: Mapping[str, int] = field(default_factory=dict)
+    """For each combiner that was added without a history: the start of the first windows of which it has all rows."""
 
     def under(self, before: int, now: int) -> OperatorState:
         """The state that was written under one allowed lateness, for another one.

@@ -19,7 +19,7 @@ import json
 import posixpath
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -31,10 +31,11 @@ from ...files.paths import locate
 from ...windows.times import MIN_TIME
 from .codec import CODEC, pack
 from .operator_state import Counts, OperatorState
+from .pane_type import with_panes_of_now
 from .seed_checks import checked, with_check
 from .store import Chunk
 
-FORMAT = 2
+FORMAT = 3
 """The number of the format. Seeds of every number up to this one are read, for ever."""
 
 MANIFEST = "seed.json"
@@ -71,6 +72,8 @@ class SeedPiece:
     """The watermarks of each source, and the strategies by which they were made, as `stored` gives them."""
     closed: int = MIN_TIME
     """The end of the last windows that expired under a shorter lateness."""
+    since: Mapping[str, int] = field(default_factory=dict)
+    """For each combiner that was added without a history: the start of the first windows of which it has all rows."""
 
     @classmethod
     def of(cls, state: OperatorState, marks: Mapping[str, Any]) -> SeedPiece:
@@ -82,6 +85,7 @@ class SeedPiece:
             counts=state.counts,
             marks=marks,
             closed=state.closed,
+            since=dict(state.since),
         )
 
 
@@ -180,7 +184,7 @@ def corrections(
                 table.validate(full=True)
                 if table.num_rows != file.rows or table.column_names != schema.names:
                     raise ValueError("it has other rows or columns")
-                yield table.cast(schema)
+                yield with_panes_of_now(table).cast(schema)
             except (
                 pa.ArrowException,
                 OSError,

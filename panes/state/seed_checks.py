@@ -23,7 +23,7 @@ _STAGE = re.compile(r"[1-9][0-9]{0,5} of [1-9][0-9]{0,5}")
 _COUNTS = {"dropped", "finished", "unassigned", "bad"}
 _FILE = {"name", "store", "piece", "rows", "size", "check"}
 _TIMES = ("watermark", "output_watermark", "processing_time")
-_PIECE = {*_TIMES, "closed", "percentiles", "counts", "marks"}
+_PIECE = {*_TIMES, "closed", "since", "percentiles", "counts", "marks"}
 _LARGEST = 2**40
 """More rows or bytes than a file has."""
 
@@ -39,10 +39,10 @@ def checked(written: bytes, folder: str, format: int) -> dict[str, Any]:
                 f"the seed {folder!r} has format {number}, and this version of uncombine reads those up to {format}: "
                 "use the version of uncombine that wrote it, or a later one"
             )
-        if number == 1:
-            head = _as_later(head)
-        elif head != with_check(head):
+        if number > 1 and head != with_check(head):
             raise _NoSeed("its parts are not those that were written together")
+        if number < format:
+            head = _as_later(head)
         head = {name: value for name, value in head.items() if name != "check"}
         _require(set(head) == _HEAD, "it has other parts")
         _require(head["shards"] is None or _is_whole(head["shards"], 1, 2**20), "its shards are no number")
@@ -82,9 +82,9 @@ class _NoSeed(Exception):
 
 
 def _as_later(head: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest of the first format, in which no seed had corrections."""
+    """A manifest of an earlier format: the first has no corrections, and the second no combiners that were added."""
     steps = [
-        {"corrections": [], **step, "pieces": [{"closed": -MAX_TIME, **piece} for piece in step["pieces"]]}
+        {"corrections": [], **step, "pieces": [{"closed": -MAX_TIME, "since": {}, **piece} for piece in step["pieces"]]}
         for step in head["steps"]
     ]
     return {"corrects": False, "base": None, "shards": None, **head, "steps": steps}
@@ -114,6 +114,8 @@ def _check_piece(piece: Mapping[str, Any], made_by: Any) -> None:
     for percent, time in piece["percentiles"]:
         _require(isinstance(percent, int | float) and 0 <= percent <= 100, "a percentile is none")
         _require(_is_whole(time, -MAX_TIME), "a percentile has no time")
+    _require(isinstance(piece["since"], dict), "its combiners have no times")
+    _require(all(_is_whole(time, -MAX_TIME) for time in piece["since"].values()), "a combiner has no time")
     counts = piece["counts"]
     _require(set(counts) == _COUNTS and all(_is_whole(one, 0) for one in counts.values()), "a piece has no counts")
     read_extra(json.dumps({"timer": None, **piece["marks"], "made_by": made_by}).encode())

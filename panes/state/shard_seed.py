@@ -61,6 +61,7 @@ class ShardSeed:
             percentiles=dict(own.percentiles),
             counts=own.counts,
             closed=own.closed,
+            since=own.since,
         )
 
     def watermarks(
@@ -123,6 +124,7 @@ def numbers(pieces: Sequence[SeedPiece], shard: int, shards: int) -> SeedPiece:
         counts=counts,
         marks={},
         closed=max(piece.closed for piece in own),
+        since=own[0].since,  # one change adds a combiner to all shards
     )
 
 

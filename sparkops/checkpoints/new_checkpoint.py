@@ -71,6 +71,9 @@ class SparkWork:
 
     spark: SparkSession
 
+    def numbers(self, of: Callable[[SeedFile], int], files: Sequence[SeedFile]) -> list[int]:
+        return [int(row["item"]) for row in self._mapped(files, _Numbers(of), "item string").collect()]
+
     def files(self, change: Callable[[SeedFile], SeedFile | None], files: Sequence[SeedFile]) -> list[SeedFile]:
         changed = self._mapped(files, _ChangeFiles(change), "item string").collect()  # few: one a file
         return [SeedFile(**json.loads(row["item"])) for row in changed]
@@ -101,6 +104,16 @@ class _ChangeFiles:
         for item in _items(batches):
             if (made := self.change(SeedFile(**item))) is not None:
                 yield pa.RecordBatch.from_pydict({"item": [json.dumps(asdict(made))]})
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    of: Callable[[SeedFile], int]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        ready()
+        for item in _items(batches):
+            yield pa.RecordBatch.from_pydict({"item": [str(self.of(SeedFile(**item)))]})
 
 
 @dataclass(frozen=True)

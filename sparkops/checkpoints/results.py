@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...combiners import Combiner, Plan
 from ...combiners.read_repr import read_combiner
@@ -24,8 +25,13 @@ _OF_TIME = re.compile(r"timestamp\[(\w+)(?:, tz=(.+))?\]")
 _DECIMAL = re.compile(r"(decimal\d+)\((\d+), (-?\d+)\)")
 
 
-def results_now(table: pa.Table, made_by: Mapping[str, Any], unknown: np.ndarray) -> dict[str, pa.StructArray]:
-    """The column `results` of stored windows, with a field a combiner and null where it is unknown; none if all are."""
+def results_now(
+    table: pa.Table, made_by: Mapping[str, Any], unknown: np.ndarray, since: Mapping[str, int]
+) -> dict[str, pa.StructArray]:
+    """The column `results` of stored windows, with a field a combiner and null where it is unknown; none if all are.
+
+    `since` has the start of the first windows of which a combiner that was added later has all rows.
+    """
     stored = [flat(table[name]) for name in table.column_names if name.startswith("acc.")]
     combiners = {name: read_combiner(text) for name, text in made_by.get("combiners", ())}
     known = {name: combiner for name, combiner in combiners.items() if combiner is not None}
@@ -35,6 +41,10 @@ def results_now(table: pa.Table, made_by: Mapping[str, Any], unknown: np.ndarray
         plan = _plan(known, made_by, append_only)
         if plan is not None and [one.type for one in plan.fields] == [one.type for one in stored]:
             results = plan.extract(tuple(stored))
+            start = np.asarray(table["num.start"])
+            for at, name in enumerate(known):
+                if name in since:
+                    results[at] = pc.if_else(pa.array(start < since[name]), None, results[at])
             return {"results": pa.StructArray.from_arrays(results, names=list(known), mask=pa.array(unknown))}
     return {}
 

@@ -69,7 +69,7 @@ def shown_state(name: str, state: OperatorState, made_by: Mapping[str, Any]) -> 
         if "lateness" in made_by:  # earlier versions did not note it
             columns["expires"] = timestamps(later(np.asarray(table["num.end"]), int(made_by["lateness"])))
         beside = np.zeros(len(size), np.int64) if deposits is None else _deposited(table, deposits)
-        columns |= results_now(table, made_by, beside > 0)
+        columns |= results_now(table, made_by, beside > 0, state.since)
         size += beside
     return pa.table({**columns, "bytes": pa.array(size)})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...panes.grouping.final_panes import FINAL_PANE
-from ...panes.grouping.pane_columns import PANE
+from ...panes.state.pane_type import PANE
 from ..sql_types import spark_type
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ...flows.fingerprint.flow import Fingerprint
 from ...flows.left_out import LEFT_OUT, LeftOut
 from ...flows.seeds import under_lateness
 from ...panes import OperatorState, Watermarks
-from ...panes.grouping.pane_columns import PANE, TIMINGS
+from ...panes.grouping.pane_columns import TIMINGS
 from ...panes.parcels import Parcel
 from ...panes.shard.arrivals import arrivals, clock_of
 from ...panes.shard.shard import Instant, Shard, with_first
@@ -31,6 +31,7 @@ from ...panes.state.cache import ChunkCache
 from ...panes.state.chunk_log import load, save
 from ...panes.state.manifest import bytes_of, extra_of
 from ...panes.state.operator import StatefulOperator
+from ...panes.state.pane_type import PANE
 from ...panes.state.shard_seed import ShardSeed
 from ...panes.watermarks.stored_watermarks import OF_A_STEP, read_extra, restored, stored
 from ...panes.watermarks.watermarks import InputWatermarks

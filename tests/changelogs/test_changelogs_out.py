@@ -14,7 +14,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, OutOfRange, UnknownColumn
-from uncombine.panes.grouping.pane_columns import PANE
+from uncombine.panes.state.pane_type import PANE
 
 c = uc.changelog
 SEEDS = seeds(6, 60)

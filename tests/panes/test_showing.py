@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.panes.grouping.pane_columns import PANE, WINDOW
+from uncombine.panes.grouping.pane_columns import WINDOW
 from uncombine.panes.showing import shown_rows
+from uncombine.panes.state.pane_type import PANE
 from uncombine.tables import watching
 
 HARD = pa.table(

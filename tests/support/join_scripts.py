@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from uncombine.panes.grouping.pane_columns import PANE
 from uncombine.panes.join.join import Join
+from uncombine.panes.state.pane_type import PANE
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 STAMP = pa.timestamp("us", "UTC")

@@ -10,10 +10,11 @@ import pytest
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
-from uncombine.panes.grouping.pane_columns import PANE, WINDOW
+from uncombine.panes.grouping.pane_columns import WINDOW
 from uncombine.panes.rows.clocks import Clocks
 from uncombine.panes.rows.equal_rows import groups_of, netted
 from uncombine.panes.rows.options import RowOptions
+from uncombine.panes.state.pane_type import PANE
 from uncombine.windows.times import MIN_TIME
 
 UTC = pa.timestamp("us", "UTC")

@@ -87,8 +87,8 @@ def test_changes_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "a", FIRST)
     one = flow(spark, tmp_path, n=uc.Count())
     run(one, URLS[0], tmp_path, "old")
-    added = flow(spark, tmp_path, n=uc.Count(), total=uc.Sum("x"))
-    with pytest.raises(StateMismatch, match=r"total=Sum\('x'\) was added.*: give history="):
+    added = flow(spark, tmp_path, n=uc.CountIf(uc.col("x") > 1))
+    with pytest.raises(StateMismatch, match=r"n=Count\(\) is now CountIf.*: give history="):
         uc.evolve(tmp_path / "old", added, to=tmp_path / "new")
     assert not (tmp_path / "new").exists()
     with pytest.raises(InvalidArgument, match="a seed is written to a new folder"):
@@ -106,6 +106,33 @@ def test_changes_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "half" / "former").mkdir(parents=True)
     with pytest.raises(StateMismatch, match=r"was begun by evolve\(\) and not finished"):
         one.to_table(URLS[0].format(tmp_path), checkpoint=tmp_path / "half")
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_combiner_without_a_history_is_null_for_windows_that_began_before(
+    url: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    put(tmp_path / "in", "a", FIRST)
+    run(flow(spark, tmp_path, 3, n=uc.Count()), url, tmp_path, "old")
+    combiners: dict[str, uc.Combiner] = {"n": uc.Count(), "total": uc.Sum("x")}
+    changed = flow(spark, tmp_path, **combiners)
+    change = uc.evolve(tmp_path / "old", changed, to=tmp_path / "new", shards=2)
+    assert "total= is new, and null for windows that began before the change" in str(change)
+    put(tmp_path / "in", "b", [*THEN, (130, "a", 7), (140, "f", 8)])
+    rows = run(changed, url, tmp_path, "new")
+    began = [row["window_start"].timestamp() < 120 for row in rows]
+    whole = expected(tmp_path, **combiners)
+    assert rows == [{**row, "total": None} if short else row for row, short in zip(whole, began, strict=True)]
+    assert began.count(False) == 2
+    kept = uc.checkpoint(tmp_path / "new", spark=spark).rows().to_pylist()
+    assert {(row["window"]["start"].timestamp() < 120, row["results"]["total"] is None) for row in kept} == {
+        (True, True),
+        (False, False),
+    }
+    again = uc.evolve(tmp_path / "new", flow(spark, tmp_path, sums=uc.Sum("x")), to=tmp_path / "newer")
+    assert again.corrections == 4, "nulls were shown as nulls"
+    later = run(flow(spark, tmp_path, sums=uc.Sum("x")), url, tmp_path, "newer")
+    assert [row["sums"] for row in later] == [row["total"] for row in rows]
 
 
 def test_a_checkpoint_without_state_is_not_evolved(spark: SparkSession, tmp_path: Path) -> None:

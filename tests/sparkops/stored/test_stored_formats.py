@@ -36,7 +36,7 @@ def test_a_checkpoint_of_an_earlier_version_is_gone_on_with(spark: SparkSession,
     stored.write_batches(stored.batches(), rows, 0)
     stored.at_home(state / "checkpoint", rows)
     found = stored.panes(spark, rows, state / "checkpoint")
-    assert found == expected
+    assert [line.replace(',"since":null', "") for line in found] == expected, "a field that panes did not have"
     first = [json.loads(line) for line in expected if json.loads(line)["batch"] == stored.BEFORE]
     for flow in ("minutes", "visits"):
         retracted = [line["row"] for line in first if line["flow"] == flow and line["row"]["diff"] == -1]
@@ -166,7 +166,7 @@ def test_accumulators_of_a_format_that_is_not_known_are_refused(number: int) -> 
 
 
 NEWER = (
-    b'{"version":5,"token":"t"}\n{}',
+    b'{"version":6,"token":"t"}\n{}',
     b'{"version": 99, "chunks": [], "made_by": 3}',
     b'{"version":1,"token":"t"}\n\x93 no JSON',
     b"\x93NEW no JSON",
@@ -183,11 +183,11 @@ def test_a_state_of_a_format_that_is_not_known_is_refused(manifest: bytes) -> No
     engine.batch(rows, now=START // 1000)
     for handle in engine.store.values():
         handle.states["manifest"]["value"] = (manifest,)
-    number = {0: "format 5", 1: "format 99", 2: "format 1"}.get(NEWER.index(manifest), "a format without a number")
+    number = {0: "format 6", 1: "format 99", 2: "format 1"}.get(NEWER.index(manifest), "a format without a number")
     with pytest.raises(StateMismatch) as refused:
         Engine(flow, restored=engine.snapshot()).batch(rows, now=START // 1000)
     assert str(refused.value) == (
-        f"the stored state has {number}, but this version of uncombine reads formats 2 to 4: "
+        f"the stored state has {number}, but this version of uncombine reads formats 2 to 5: "
         "use the version of uncombine that wrote it, or start from a new checkpoint"
     )
 
