@@ -267,6 +267,45 @@ def lacks_column(url: str, name: str) -> None:
         writer.close()
 
 
+def adapted(url: str) -> None:
+    """Check that a table becomes that of a changed flow, once: with new columns, and no values in dropped ones."""
+    first = writer_of(url)
+    first.start()
+    assert first.apply(0, batch_of({**row("a", 1), "x": 1.5}, {**row("b", 2), "x": 2.5}))
+    first.close()
+    fields = [
+        ROWS.field("k"),
+        ROWS.field("window"),
+        ROWS.field("n"),
+        pa.field("more", pa.float64()),
+        ROWS.field("diff"),
+    ]
+    now = pa.schema(fields)
+    layout = Layout(now, LAYOUT.keys, "diff")
+    maker = SeedMaker(owner="me", batch=0)
+    other = writer_of(url, Layout(pa.schema([*fields[:2], pa.field("n", pa.string()), fields[4]]), LAYOUT.keys, "diff"))
+    other.adapts = True
+    with pytest.raises(TableMismatch, match="cannot become the table of the changed flow"):
+        other.start(maker)
+    other.close()
+    plain = writer_of(url, layout, owner="you")
+    with pytest.raises(TableMismatch):
+        plain.start(maker)
+    plain.close()
+    new = [{**row("a", 1), "more": 0.5}]
+    for again in (False, True):
+        writer = writer_of(url, layout, owner="you")
+        writer.adapts = True
+        writer.start(maker)
+        rows = pa.Table.from_pylist([{**one, "diff": 1} for one in new], now)
+        old = pa.Table.from_pylist([{**row("a", 1), "more": None, "diff": -1}], now)
+        assert writer.apply(0, changes(pa.concat_tables([old, rows]), layout)) != again
+        left = sorted(writer.read().to_pylist(), key=lambda one: one["k"])
+        assert [(one["k"], one["n"], one["more"]) for one in left] == [("a", 1, 0.5), ("b", 2, None)]
+        assert [one.get("x") for one in left] == [None, None]
+        writer.close()
+
+
 def taken_over(url: str) -> None:
     """Check that a writer takes over the table of the maker of a seed at its last batch, once, and no other table."""
     maker = SeedMaker(owner="me", batch=1)

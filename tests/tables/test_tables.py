@@ -21,6 +21,7 @@ from live_tables import (
     NESTED,
     ROWS,
     VALUES,
+    adapted,
     batch_of,
     changes,
     finds,
@@ -231,6 +232,10 @@ def test_a_table_follows_the_batches(seed: int, tmp_path: Path) -> None:
 
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(f"duckdb:///{tmp_path}/a.db#t")
+
+
+def test_a_table_becomes_that_of_a_changed_flow(tmp_path: Path) -> None:
+    adapted(f"duckdb:///{tmp_path}/a.db#t")
 
 
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from live_tables import (
     NESTED,
     VALUES,
+    adapted,
     batch_of,
     changes,
     finds,
@@ -38,6 +39,10 @@ def test_a_table_follows_the_batches(tmp_path: Path) -> None:
 
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(f"delta:{tmp_path}/t")
+
+
+def test_a_table_becomes_that_of_a_changed_flow(tmp_path: Path) -> None:
+    adapted(f"delta:{tmp_path}/t")
 
 
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:

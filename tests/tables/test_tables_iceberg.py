@@ -14,6 +14,7 @@ import pytest
 from live_tables import (
     NESTED,
     VALUES,
+    adapted,
     batch_of,
     follows,
     holds,
@@ -49,6 +50,10 @@ def test_a_table_follows_the_batches(tmp_path: Path) -> None:
 
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(url(tmp_path))
+
+
+def test_a_table_becomes_that_of_a_changed_flow(tmp_path: Path) -> None:
+    adapted(url(tmp_path))
 
 
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from live_tables import (
     LAYOUT,
     NESTED,
     VALUES,
+    adapted,
     batch_of,
     finds,
     follows,
@@ -34,6 +35,10 @@ def test_a_table_follows_the_batches(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(f"parquet:{tmp_path}/t")
+
+
+def test_a_table_becomes_that_of_a_changed_flow(tmp_path: Path) -> None:
+    adapted(f"parquet:{tmp_path}/t")
 
 
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:

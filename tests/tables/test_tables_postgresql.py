@@ -12,6 +12,7 @@ from live_tables import (
     LENGTHS,
     NESTED,
     VALUES,
+    adapted,
     batch_of,
     finds,
     follows,
@@ -42,6 +43,10 @@ def test_a_table_follows_the_batches(server: PostgresServer) -> None:
 
 def test_a_table_refuses_what_does_not_fit(server: PostgresServer) -> None:
     refuses(server.url("refuses"))
+
+
+def test_a_table_becomes_that_of_a_changed_flow(server: PostgresServer) -> None:
+    adapted(server.url("adapted"))
 
 
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(server: PostgresServer) -> None:
