@@ -83,6 +83,17 @@ class LastStart:
 
 
 @dataclass(frozen=True)
+class CountShown:
+    """Counts the outstanding panes in a file of windows."""
+
+    source: str
+
+    def __call__(self, file: SeedFile) -> int:
+        _, table, _ = stored_rows(self.source, file).living()
+        return len(flat(table[OUTSTANDING]).flatten()) if OUTSTANDING in table.column_names else 0
+
+
+@dataclass(frozen=True)
 class ShownFile:
     """A file of windows whose outstanding panes are shown now, or are to be retracted."""
 
@@ -125,7 +136,7 @@ def write_changed(
     """Write the seed that a plan makes of another one, with the steps that were computed into the same folder."""
     before = {number_of(step.made_by): step for step in former.steps}
     if plan.computed and not _same_windows(plan, before):
-        _check_none_expired(computed, folder)
+        _check_none_expired(computed, folder, work)
     steps = [replace(step, corrections=()) for step in computed]  # those of a history are of one that nobody has seen
     for one in plan.steps if not plan.computed else ():
         if (step := before.get(one.step.number)) is not None:
@@ -169,15 +180,14 @@ def _same_windows(plan: Planned, before: Mapping[int, SeedStep]) -> bool:
     return all(was.made_by.get(name) == last.made_by.get(name) for name in ("window", "time"))
 
 
-def _check_none_expired(computed: Sequence[SeedStep], folder: str) -> None:
+def _check_none_expired(computed: Sequence[SeedStep], folder: str, work: SeedWork) -> None:
     """Raise if the history has shown windows that have expired: what they take the place of has not."""
     if not computed:
         return
     last = computed[-1]
     shown = sum(file.rows for file in last.corrections)
     files = [file for file in last.files if file.store == "windows"]
-    tables = (stored_rows(folder, file).living()[1] for file in files)
-    held = sum(len(flat(table[OUTSTANDING]).flatten()) for table in tables if OUTSTANDING in table.column_names)
+    held = sum(work.numbers(CountShown(folder), files))
     if shown > held:
         raise StateMismatch(
             f"{shown - held} windows of the changed flow have expired, with rows of some that were shown and not: "
