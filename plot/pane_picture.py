@@ -68,7 +68,7 @@ def panes(
         The panes: the result of `run()`, an Arrow table, or a DataFrame of pandas or Spark. Panes from Spark are
         drawn in the order of their rows, without the dropped rows.
     script
-        The script that gave them. Without it only panes are drawn.
+        The script that gave them. Without it no rows are drawn, and the watermark is the one that the panes tell of.
     time
         The event time column of the script's rows; if the inputs of a union have different ones, a dict by input.
     value

@@ -25,6 +25,7 @@ from .picture_data import (
     clock_of,
     keys_of,
     marks_of,
+    marks_of_panes,
     panes_of,
     points_of,
     shown_value,
@@ -88,7 +89,7 @@ class History:
             entries=entries,
             panes=panes,
             points=points,
-            marks=marks_of(entries, clock, result),
+            marks=marks_of(entries, clock, result) or marks_of_panes(table),
             clock=clock,
             keys=keys,
         )

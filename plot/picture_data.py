@@ -312,7 +312,27 @@ def marks_of(entries: Sequence[Entry], clock: Sequence[datetime], result: Any = 
     return out
 
 
+def marks_of_panes(table: pa.Table) -> dict[str | None, list[Mark]]:
+    """The watermark that the panes of a result tell of, at the processing times at which they were emitted.
+
+    It is what the run had then; between two panes it may have moved earlier than the line does.
+    """
+    told = [
+        (row["pane"]["processing_time"], row["pane"]["watermark"], row.get("step", 0))
+        for row in table.select([n for n in ("pane", "diff", "step") if n in table.column_names]).to_pylist()
+        if row["diff"] > 0 and row["pane"] is not None and row["pane"]["processing_time"] is not None
+    ]
+    marks: list[Mark] = []
+    for at, watermark, step in sorted(told, key=lambda one: (one[0], one[1] is None, one[1] or one[0])):
+        if watermark is None and not marks:
+            continue  # the watermark has not started; later, none is its end
+        reached = _END if watermark is None else aware(watermark)
+        if not marks or reached > marks[-1][1]:
+            marks.append((aware(at), reached, step))
+    return {None: marks} if marks else {}
+
+
 __all__ = [
     *("Bounds", "Mark", "Pane", "Point", "check_panes", "clock_of", "columns_of", "inputs_of", "keys_of", "marks_of"),
-    *("moved_by", "panes_of", "points_of", "shown_value", "table_of"),
+    *("marks_of_panes", "moved_by", "panes_of", "points_of", "shown_value", "table_of"),
 ]
