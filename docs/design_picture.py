@@ -140,7 +140,7 @@ def figure() -> Figure:
 def main(target: Path) -> None:
     """Draw the picture."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    figure().savefig(target, dpi=80, facecolor=PAPER)
+    figure().savefig(target, dpi=144, facecolor=PAPER)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,11 @@ def names(page: str) -> str:
     level = 3 if re.search("^## ", text, re.MULTILINE) else 2
     shown = []
     for name in NAMES[page]:
-        shown += [f"::: {path_of(name)}", "    options:", f"      heading_level: {level}", ""]
+        shown += [f"::: {path_of(name)}", "    options:", f"      heading_level: {level}"]
+        if "." in name:  # a method alone would not say whose it is
+            called = name.removeprefix("panes.grouping.grouping.")
+            shown += [f"      heading: {called}", f"      toc_label: {called}"]
+        shown.append("")
     return "\n".join(shown)
 
 

@@ -22,7 +22,7 @@ def pair() -> tuple[Figure, Any, Any]:
     """A figure with two pictures side by side."""
     from matplotlib import pyplot
 
-    figure = pyplot.figure(figsize=(15, 6), layout="constrained")
+    figure = pyplot.figure(figsize=(13, 5.5), layout="constrained")
     return figure, figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
 
 
@@ -77,6 +77,11 @@ def watermark(page: dict[str, Any]) -> Figure:
     return uc.plot.watermark(page["script"], figsize=(9.0, 5.0))
 
 
+def first_panes(page: dict[str, Any]) -> Figure:
+    """The panes of the second lesson, the last of its runs."""
+    return uc.plot.panes(page["panes"], page["script"], figsize=(9.0, 4.6))
+
+
 def trigger_costs(page: dict[str, Any]) -> Figure:
     """The waits and panes of the triggers that the page compares."""
     return uc.plot.trigger_costs(page["runs"])
@@ -87,6 +92,7 @@ PICTURES: dict[str, tuple[str, Callable[[dict[str, Any]], Figure]]] = {
     "unpopular_ads": ("examples/unpopular_ads.md", unpopular_ads),
     "auctions": ("examples/auctions.md", auctions),
     "audit_log": ("examples/audit_log.md", audit_log),
+    "first_panes": ("tutorial/2_windows_and_panes.md", first_panes),
     "watermark": ("explanation/watermarks.md", watermark),
     "trigger_costs": ("how-to/choose_a_trigger.md", trigger_costs),
 }
@@ -105,7 +111,7 @@ def main(folder: Path, names: tuple[str, ...] = NAMES) -> None:
             continue
         title = case.name.replace("_", " ")
         figure = uc.plot.panes(case.run(), case.script, time="event_time", value="sum", title=title)
-        figure.savefig(folder / f"{case.name}.png", dpi=80)
+        figure.savefig(folder / f"{case.name}.png", dpi=96)
 
 
 def draw_pages(folder: Path, names: Sequence[str] = tuple(PICTURES)) -> None:
@@ -116,7 +122,7 @@ def draw_pages(folder: Path, names: Sequence[str] = tuple(PICTURES)) -> None:
 
     for name in names:
         page, draw = PICTURES[name]
-        draw(names_of(ROOT / "docs" / page)).savefig(folder / f"{name}.png", dpi=80)
+        draw(names_of(ROOT / "docs" / page)).savefig(folder / f"{name}.png", dpi=96)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ SHORT, FITS = 15, 14
 PICTURE = r'((?:<a [^>]*>)?<img [^>]*src="([^"]+)"[^>]*>)'
 INLINE = re.compile(rf"<pre.*?</pre>|(<code>)([^<]+)(</code>)|{PICTURE}", re.DOTALL)
 AFTER = re.compile(r"(?:(?<=[(,=._/])|(?<=[^&]#))(?=[A-Za-z&{\[])")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -124,19 +125,22 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return found[0]
         if (folder / target).resolve().is_relative_to(NOTEBOOKS):
             return f"[{text}]({relpath(place(Path(target)), Path(page.file.src_uri).parent)})"
-        return f"{text} (`{(folder / target).resolve().relative_to(ROOT)}`)" if not mark else text
+        file = (folder / target).resolve().relative_to(ROOT).as_posix()
+        if mark:
+            return text
+        return f"`{file}`" if file == f"{text}.md" else f"{text} (`{file}`)"
 
     return LINK.sub(link, filled(markdown, site=True))
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Long code breaks after its signs and not within a word, and a picture opens in full, as phones need it."""
+    """Long code breaks after its signs and not within a word or an option, and a picture opens in full, for phones."""
 
     def better(found: re.Match[str]) -> str:
         before, code, after, picture, address = found.groups()
         if code:
             words = (AFTER.sub("<wbr>", word) if len(word) > FITS else word for word in code.split(" "))
-            return before + " ".join(words) + after
+            return before + OPTION.sub(r'<span class="option">\g<0></span>', " ".join(words)) + after
         if picture and not picture.startswith("<a "):
             return f'<a href="{address}">{picture}</a>'
         return found[0]

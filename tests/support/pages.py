@@ -57,8 +57,7 @@ def failures(page: str, name: str) -> list[str]:
 
 def unfit(page: str) -> list[str]:
     """The lines of blocks that have a prompt, or are too long."""
-    blocks = [fence[2] for fence in FENCE.finditer(page) if fence[1] in ("python", "text")]
-    lines = [line for block in blocks for line in block.splitlines()]
+    lines = [line for fence in FENCE.finditer(page) for line in fence[2].splitlines()]
     return [line for line in lines if line.startswith(">>>") or len(line) > WIDTH]
 
 
