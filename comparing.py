@@ -41,7 +41,8 @@ def compare(
           `step` do not, and `window` fits a table with `window_start` and `window_end`;
         * a table: of pyarrow, pandas, Polars, DuckDB, or anything else that `uc.flow` takes as one;
         * a DataFrame of Spark that is no stream;
-        * a path or a pattern of files, a list of them, or `uc.Files`.
+        * a path or a pattern of files, a list of them, or `uc.Files`. The columns `pane` and `step`
+          that flows wrote into both do not count.
     keys
         The columns that identify a row. With them a row of other values is changed; no two rows of a side may share
         them. Without them rows are whole rows, and each counts as often as it is there.

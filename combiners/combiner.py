@@ -8,6 +8,7 @@ rows, mapped results, arithmetic on results.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
@@ -139,6 +140,7 @@ class Combiner(Adviser, NamedOptions, ABC):
 
     def _repr_html_(self) -> str:
         said = escape(" ".join((type(self).__doc__ or "").partition("\n\n")[0].split()))
+        said = re.sub("`([^`]+)`", r"<code>\1</code>", said)
         return f"<code>{escape(repr(self))}</code><p>{said}<br>Retracts: {self.capability.words}</p>"
 
 
@@ -242,7 +244,7 @@ class Bound(CombineFn):
 
 @dataclass(frozen=True, repr=False)
 class Filtered(Combiner):
-    """`combiner` over the rows for which `predicate` is true (null counts as false)."""
+    """A combiner over the rows for which a condition is true; null counts as false."""
 
     combiner: Combiner
     predicate: Expr
@@ -331,7 +333,7 @@ class Mapped(Combiner):
 
 @dataclass(frozen=True, repr=False)
 class Arithmetic(Combiner):
-    """`left op right`, result by result; null if either side is null or a divisor is zero."""
+    """Arithmetic of the results of two combiners; null if either is null or a divisor is zero."""
 
     op: str
     left: Combiner | float

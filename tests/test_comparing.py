@@ -264,3 +264,20 @@ def test_a_written_result_is_compared_with_its_flow(tmp_path: Path) -> None:
     assert uc.compare(flow, written, keys=["k", "window"]).same
     other = written.set_column(written.column_names.index("n"), "n", pa.array([1, 5]))
     assert uc.compare(flow, other, keys=["k", "window"]).changed == 1
+
+
+def test_panes_of_two_written_results_do_not_count(tmp_path: Path) -> None:
+    """Two runs give the same totals at other moments, and their files say so in the column of panes."""
+    files = []
+    for name, at in (("old", 60_000_000), ("new", 90_000_000)):
+        script = [uc.Elements(HITS, at=at), uc.Watermark(None, at=at + 1)]
+        files.append(str(tmp_path / f"{name}.parquet"))
+        pq.write_table(minutes(script).run().panes, files[-1])
+    moments = [pq.read_table(file)["pane"].to_pylist() for file in files]
+    assert moments[0] != moments[1]
+    assert uc.compare(*files, keys=["user", "window"]).same
+    assert uc.compare(*files).same
+    other = pq.read_table(files[1])
+    pq.write_table(other.set_column(other.column_names.index("pane"), "pane", pa.array(range(len(other)))), files[1])
+    with pytest.raises(uc.errors.TypeMismatch, match="pane"):
+        uc.compare(*files)

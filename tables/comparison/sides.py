@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...errors import UnknownColumn, nearest
 from ...panes.grouping.grouping import DIFF
 from ...panes.grouping.pane_columns import WINDOW
+from ..layout import is_pane
 from .common_types import common_schema
 from .options import ComparisonOptions
 
@@ -34,7 +35,7 @@ class ComparedSide:
     splits_window: bool = False
     """True if both ends of the window are compared as two columns."""
     about_panes: frozenset[str] = frozenset()
-    """The columns that tell of a pane and are not compared, since the other side is a flow."""
+    """The columns that tell of a pane and are not compared."""
 
     @property
     def columns(self) -> pa.Schema:
@@ -86,9 +87,12 @@ def aligned(
 
 
 def _without_panes(side: Side, other: Side) -> Side:
-    """The side without what a written result has of its panes, and a flow on the other side has not."""
-    if side.is_flow or not other.is_flow:
+    """The side without what a written result has of its panes, where a flow or another written result is compared."""
+    if side.is_flow:
         return side
+    if not other.is_flow:
+        written = all(any(map(is_pane, one.schema)) for one in (side, other))
+        return replace(side, about_panes=frozenset({"pane", "step"})) if written else side
     return replace(side, about_panes=_OF_PANES - set(other.schema.names))
 
 

@@ -116,3 +116,11 @@ def test_times_are_subtracted_after_the_grouping() -> None:
     rows = pa.table({"t": pa.array([0, 5], pa.timestamp("us", "UTC"))})
     with pytest.raises(uc.errors.TypeMismatch, match=r"one side gives timestamp.*: name both results, and"):
         uc.aggregate(rows, length=uc.Max("t") - uc.Min("t"))
+
+
+def test_a_notebook_shows_a_combiner_in_words() -> None:
+    shown = (uc.Sum("x") / uc.Count(), uc.Median("x").where(uc.col("x") > 3), uc.Quantile("x", 0.5), uc.ArgMax("a", "b"))
+    for html in (combiner._repr_html_() for combiner in shown):
+        assert "`" not in html
+        assert "Retracts: " in html
+    assert "<code>q</code>" in uc.Quantile("x", 0.5)._repr_html_()

@@ -107,6 +107,10 @@ def test_pages_are_shown_as_they_are_meant(site: Path) -> None:
     text = (DOCS / "semantics.md").read_text(encoding="utf-8")
     begun = [number for number in re.findall(r"^(?:#.*|[^\d ].*|)\n\n(\d+)\. ", text, re.MULTILINE) if number != "1"]
     assert re.findall(r'<ol start="(\d+)">', rules) == begun, "rules are cited by their numbers"
+    command = (site / "reference" / "command_line.html").read_text(encoding="utf-8")
+    assert '<span class="option">--time-format</span>' in command, "an option is not cut at its dashes"
+    expressions = (site / "reference" / "expressions.html").read_text(encoding="utf-8")
+    assert re.search(r'<h[2-4] id="[^"]*\.year"[^>]*>\s*Expr\.dt\.year\b', expressions), "whose method it is"
     for file in site.rglob("*.html"):
         page = file.read_text(encoding="utf-8")
         levels = [int(level) for level in re.findall(r"<h([1-6]) id", page)]
