@@ -119,7 +119,12 @@ def test_times_are_subtracted_after_the_grouping() -> None:
 
 
 def test_a_notebook_shows_a_combiner_in_words() -> None:
-    shown = (uc.Sum("x") / uc.Count(), uc.Median("x").where(uc.col("x") > 3), uc.Quantile("x", 0.5), uc.ArgMax("a", "b"))
+    shown = (
+        uc.Sum("x") / uc.Count(),
+        uc.Median("x").where(uc.col("x") > 3),
+        uc.Quantile("x", 0.5),
+        uc.ArgMax("a", "b"),
+    )
     for html in (combiner._repr_html_() for combiner in shown):
         assert "`" not in html
         assert "Retracts: " in html
