@@ -233,13 +233,14 @@ __all__ = [  # noqa: RUF022
     "Deletion",
     "Evolution",
     "changelog",
+    "metrics",
     "plot",
     "trigger_costs",
     "UncombineError",
 ]
 
 if TYPE_CHECKING:
-    from . import changelog, plot, sparkops, testing
+    from . import changelog, metrics, plot, sparkops, testing
     from .comparing import compare
     from .doors import flow
     from .evolution import Evolution, evolve
@@ -257,6 +258,7 @@ else:
     # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
     _LAZY = {
         "changelog": ".changelog",
+        "metrics": ".metrics",
         "plot": ".plot",
         "sparkops": ".sparkops",
         "testing": ".testing",

@@ -22,8 +22,9 @@ from ..panes.stage import Stage
 from ..panes.state.operator import StatefulOperator
 from ..panes.transforms import Transform, applied
 from ..panes.watermarks.stored_watermarks import OF_A_STEP
-from ..panes.watermarks.watermark_strategies import IngressTime
+from ..panes.watermarks.watermark_strategies import BoundedLag, IngressTime, PerSource
 from ..panes.watermarks.watermarks import Watermarks
+from ..windows import span
 from .engine import Source
 from .flow import Flow
 from .left_out import REASONS, LeftOut, fields_of
@@ -43,6 +44,12 @@ class Leaf:
         """The processing time without a report after which a part of the source is idle; None if it never is."""
         strategy = self.settings.strategy
         return None if strategy is None or strategy.idle is None else int(strategy.idle)
+
+    @property
+    def lag(self) -> int:
+        """The length of time by which its watermark reports are behind the latest event time that it has seen."""
+        strategy = self.settings.strategy
+        return int(span(strategy.lag)) if isinstance(strategy, BoundedLag | PerSource) else 0
 
     def watermarks(self, back: int, idle_after: int | None = None) -> Watermarks:
         """The watermarks of its sources before any report; `idle_after` takes the place of the strategy's."""
@@ -116,6 +123,11 @@ class Step:
         """The watermark strategy of each input, as text. Under another one the sources have other names."""
         leaves = (feed.leaf for feed in self.feeds)
         return tuple(OF_A_STEP if leaf is None else repr(leaf.settings.strategy) for leaf in leaves)
+
+    @property
+    def lags(self) -> tuple[int, ...]:
+        """The length of time by which the reports of each input are behind the latest event time that it has seen."""
+        return tuple(0 if feed.leaf is None else feed.leaf.lag for feed in self.feeds)
 
     @property
     def guards(self) -> bool:

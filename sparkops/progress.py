@@ -13,7 +13,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..flows.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
-from .routes.shard_rows import CLOCKS, COUNTS, SOURCES
+from .routes.shard_rows import CLOCKS, COUNTS, LATENESS, SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -52,8 +52,12 @@ class StageProgress:
     `rows_uncombined` counts the rows that went to their shards one by one, because a task found that combining them
     does not pay, or because the shards need them.
     The times in microseconds are summed over tasks: loading the state, the step, saving.
-    `watermark` is the least of all shards; it is None at the beginning and at the end of time. `sources` are those of
-    the data, the one that holds the watermark first: all of them, up to a hundred.
+    `watermark` is the least of all shards; it is None at the beginning and at the end of time. `latest` is the latest
+    event time that a source has seen, as its watermark reports tell. `sources` are those of the data, the one that
+    holds the watermark first: all of them, up to a hundred. `lateness` has the numbers of rows of a grouping that came
+    after the end of their window, whether they were still taken in or not, by how far the watermark had passed it: up
+    to a second, 10 seconds, a minute, 10 minutes, an hour, 6 hours, a day, a week, and longer. `lateness_seconds` is
+    the sum over these rows.
 
     >>> from uncombine.sparkops.progress import StageProgress
     >>> StageProgress(rows_in=10, panes_on_time=2).panes
@@ -76,9 +80,12 @@ class StageProgress:
     load_us: int = 0
     step_us: int = 0
     save_us: int = 0
+    lateness: tuple[int, ...] = (0,) * len(LATENESS)
+    lateness_seconds: int = 0
     watermark: datetime | None = None
     output_watermark: datetime | None = None
     processing_time: datetime | None = None
+    latest: datetime | None = None
     sources: tuple[SourceProgress, ...] = ()
 
     @property
@@ -93,13 +100,21 @@ class StageProgress:
             return None
         return self.processing_time - self.watermark
 
+    @property
+    def event_lag(self) -> timedelta | None:
+        """The time from the watermark to the latest event time seen, which does not grow with the age of the data."""
+        if self.watermark is None or self.latest is None:
+            return None
+        return max(self.latest - self.watermark, timedelta(0))
+
     def to_dict(self) -> dict[str, Any]:
-        """The counts and times, with the number of panes and the lag in seconds, as values that JSON has."""
-        counts = asdict(self)
+        """The counts and times, with the number of panes and the lags in seconds, as values that JSON has."""
+        counts = {**asdict(self), "lateness": list(self.lateness)}
         times = {name: None if counts[name] is None else counts[name].isoformat() for name in CLOCKS}
-        lag = None if self.lag is None else self.lag.total_seconds()
+        lags = {"lag_seconds": self.lag, "event_lag_seconds": self.event_lag}
+        seconds = {name: None if lag is None else lag.total_seconds() for name, lag in lags.items()}
         sources = [source.to_dict() for source in self.sources]
-        return {**counts, **times, "sources": sources, "panes": self.panes, "lag_seconds": lag}
+        return {**counts, **times, "sources": sources, "panes": self.panes, **seconds}
 
     def __str__(self) -> str:
         mark = "none" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}"
@@ -268,7 +283,7 @@ def progress_of(last: Any) -> Progress:
     parts: dict[Label, dict[str, Mapping[str, Any]]] = {}
     for metric, row in observed.items():
         if (label_and_part := parsed(metric)) is not None:
-            parts.setdefault(label_and_part[0], {})[label_and_part[1]] = _fields(row)
+            parts.setdefault(label_and_part[0], {})[label_and_part[1]] = fields_of(row)
     flows = {name: _flow(parts[label]) for label, name in shown_names(parts).items()}
     return Progress(batch=int(batch), seconds=durations.get("triggerExecution", 0) / 1000, flows=flows)
 
@@ -320,15 +335,16 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
 
 
 def _stage(counts: Any) -> StageProgress:
-    numbers = _fields(counts)
+    numbers = fields_of(counts)
     values: dict[str, Any] = {name: int(numbers.get(name) or 0) for name in COUNTS}
+    values["lateness"] = tuple(values.pop(name) for name in LATENESS)
     values |= {name: _time(numbers.get(name)) for name in CLOCKS}
     rows = json.loads(numbers.get(SOURCES) or "[]")
     sources = tuple(SourceProgress(place, name, _time(at), _time(last), idle) for place, name, at, last, idle in rows)
     return StageProgress(**values, sources=sources)
 
 
-def _fields(row: Any) -> Mapping[str, Any]:
+def fields_of(row: Any) -> Mapping[str, Any]:
     """The fields of a row; the JSON of a progress has objects in the place of rows.
 
     A server of Spark Connect sends each row, and each row in it, as a list of values beside its schema.

@@ -2,7 +2,7 @@
 
 One listener a session hears of its queries, on the driver alone and in a thread of its own, so `warnings.warn` is not
 for it. Python shows the warnings and errors of a logger that nobody has set up on stderr, and leaves out its other
-lines. Spark Connect has no such log.
+lines. Spark Connect has no such log, except while metrics are received.
 
 Guarded by tests/sparkops/test_progress_log.py and tests/sparkops/test_late_share.py.
 """
@@ -16,7 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..metrics.receivers import RECEIVERS
 from .late_rows import LATE
+from .measuring.batch_points import METRICS
+from .measuring.far_listener import listen_far
 from .naming import parsed
 from .progress import Progress, progress_of
 from .spark_private import await_events, on_progress, session_id
@@ -44,8 +47,8 @@ class ProgressLog:
     def __init__(self) -> None:
         self._tables: dict[str, str] = {}
         """The names of tables by the ids of their queries."""
-        self._runs: dict[str, str] = {}
-        """The names of queries by the ids of their runs."""
+        self._runs: dict[str, tuple[str, str]] = {}
+        """The names of queries in lines and in metrics, by the ids of their runs."""
 
     def name(self, query: str, table: str) -> None:
         """Call the query with this id by the name of its table."""
@@ -65,7 +68,9 @@ class ProgressLog:
             LOGGER.warning(words)
         if (name := self.name_of(event)) is None:
             return
-        self._runs[event["runId"]] = name
+        short = self._tables.get(event["id"]) or event.get("name") or event["id"]
+        self._runs[event["runId"]] = name, short
+        METRICS.batch(short, event)
         if LOGGER.isEnabledFor(logging.INFO):
             progress = progress_of(event)
             LOGGER.info("%s: %s", name, progress, extra={"progress": progress.to_dict()})
@@ -74,9 +79,11 @@ class ProgressLog:
     def end(self, event: Mapping[str, Any]) -> None:
         """Log the end of a run of a query, and forget the run."""
         LATE.end(event["runId"])
-        name = self._runs.pop(event["runId"], None) or self._tables.get(event["id"])
-        if name is None:
+        run, table = self._runs.pop(event["runId"], None), self._tables.get(event["id"])
+        if run is None and table is None:
             return
+        name, short = run or (str(table), str(table))
+        METRICS.end(short, event.get("exception") is not None)
         if (words := event.get("exception")) is None:
             LOGGER.info("%s: the query has ended", name)
         else:
@@ -113,12 +120,18 @@ class _Details:
 
 LOG = ProgressLog()
 _sessions: dict[str, SparkSession] = {}
+_far_sessions: set[str] = set()
 
 
 def listen(spark: SparkSession) -> None:
-    """Log the queries of a session from now on."""
+    """Log the queries of a session from now on; one of Spark Connect is only listened to for metrics."""
     session = session_id(spark)
-    if session is not None and session not in _sessions and on_progress(spark, LOG.batch, LOG.end):
+    if session is None:
+        far = str(spark.session_id)
+        if far not in _far_sessions:
+            _far_sessions.add(far)
+            RECEIVERS.when_on(lambda: listen_far(spark, LOG.batch, LOG.end))
+    elif session not in _sessions and on_progress(spark, LOG.batch, LOG.end):
         _sessions[session] = spark
 
 

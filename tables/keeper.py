@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from ..errors import TableUnreachable
 from ..flows.flow import Flow
+from ..metrics.instruments import TABLE_DURATION, TABLE_ROWS, Point
+from ..metrics.receivers import RECEIVERS
 from ..panes.state.seed import SeedMaker
 from .changes import Changes
 from .layout import table_flow
@@ -92,7 +94,10 @@ class Keeper:
         began = time.monotonic()
         applied = self._patiently(lambda: self.writer.apply(batch, changes), f"batch {batch}")
         words = f"{changes.rows:,} changes" if applied else "which it had already"
-        LOGGER.debug("%s: batch %d, %s, %.3f s", self.writer.name, batch, words, time.monotonic() - began)
+        seconds, query = time.monotonic() - began, (self.writer.name,)
+        LOGGER.debug("%s: batch %d, %s, %.3f s", self.writer.name, batch, words, seconds)
+        rows = changes.rows if applied else 0
+        RECEIVERS.take([Point(TABLE_ROWS, query, rows), Point(TABLE_DURATION, query, seconds)])
         return applied
 
     def read(self, limit: int | None = None) -> pa.Table:

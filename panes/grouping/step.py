@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from ...triggers.program import Deadlines, Moment, sooner
 from ..state.hashes import Part, upper_half
+from ..state.lateness import Lateness
 from ..state.operator_state import Counts, OperatorState, StepResult
 from ..state.store import Store
 from .admission import Admission, take_in
@@ -67,6 +68,7 @@ class Output:
     left_out: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The places in the bundle of the rows that were left out, by the reason."""
     counts: Counts = field(default_factory=Counts)
+    lateness: Lateness = Lateness()
 
     def with_panes(self, panes: Sequence[pa.Table]) -> Output:
         """The same and further panes."""
@@ -181,6 +183,7 @@ class Step:
         places = rows.places_in(cells) if unassigned else rows.places
         if part is not None:
             cells = cells.take(part.has(upper_half(compiled.hashes(cells.keys, cells.start))))
+        lateness = Lateness.of(cells.end, cells.count, self.clocks.before)
         if atoms is None:
             admission = take_in(compiled, progress.windows, cells, self.clocks)
         else:
@@ -192,7 +195,8 @@ class Step:
             output = output.without("unassigned", np.setdiff1d(rows.places, places))
         counted = Counts(dropped=rows_of(admission.late), finished=rows_of(admission.finished), unassigned=unassigned)
         windows, retractions = retract_ended(compiled, admission.windows)
-        output = replace(output, counts=output.counts + counted).with_panes(retractions)
+        output = replace(output, counts=output.counts + counted, lateness=output.lateness + lateness)
+        output = output.with_panes(retractions)
         moment = rows_moment(compiled, self.clocks, replace(admission, windows=windows), rows)
         return self._evaluated(
             Progress(windows=windows, atoms=atoms, touched=self._touched(progress, admission), output=output),
@@ -325,7 +329,7 @@ class Step:
                 percentiles=clocks.percentiles_after or state.percentiles,
             )
         panes = pa.concat_tables([compiled.output_schema.empty_table(), *output.panes])
-        return StepResult(panes=panes, state=after, left_out=output.left_out)
+        return StepResult(panes=panes, state=after, left_out=output.left_out, lateness=output.lateness)
 
 
 def rows_of(cells: Cells | None) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...windows.times import MIN_TIME
+from .lateness import Lateness
 from .store import Store
 
 
@@ -116,6 +117,8 @@ class StepResult:
     """The places in the bundle of the rows that were left out, by the reason; a reason without rows may be missing.
 
     The places go on from one input to the next. A bundle of cells has no rows, so that it names no places."""
+    lateness: Lateness = Lateness()
+    """How late the rows were that came after the end of their window."""
 
     @property
     def output_watermark(self) -> int:

@@ -29,15 +29,17 @@ from ...panes.shard.shard import Instant, Shard, with_first
 from ...panes.stage import StageLift
 from ...panes.state.cache import ChunkCache
 from ...panes.state.chunk_log import load, save
+from ...panes.state.lateness import Lateness
 from ...panes.state.manifest import bytes_of, extra_of
 from ...panes.state.operator import StatefulOperator
 from ...panes.state.pane_type import PANE
 from ...panes.state.shard_seed import ShardSeed
 from ...panes.watermarks.stored_watermarks import OF_A_STEP, read_extra, restored, stored
 from ...panes.watermarks.watermarks import InputWatermarks
+from ...windows.times import MIN_TIME
 from ..tuning.worker import ready
 from ..wire import shard_ids, whole
-from .shard_rows import Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
+from .shard_rows import LATENESS, Packed, PanesAsColumns, as_text, packed, packed_frames, pieces_of
 from .tasks import LiftLive, PaneLift
 
 if TYPE_CHECKING:
@@ -51,6 +53,10 @@ _CACHE = ChunkCache.shared()
 
 MOST_SOURCES = 100
 """The sources that the progress of a batch tells; the checkpoint has all."""
+
+
+MOST_SECONDS = 1 << 52
+"""The most seconds of lateness of a shard in a batch, so that those of all shards fit in 64 bits."""
 
 
 class MapLog:
@@ -111,6 +117,8 @@ class ShardTask:
     """Makes the lift of the step, which says which shard a row of the seed belongs to."""
     corrected: bool = False
     """True if the corrections of the last step have been shown already, as a table does before the first batch."""
+    lags: tuple[int, ...] = ()
+    """For each input, the length of time by which its reports are behind the latest event time; none is as 0."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
@@ -225,6 +233,7 @@ class ShardProcessor:
         self.manifest.update((manifest,))
         about = counted(before, running, parcels, instants)
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
+        about["latest"] = latest(running.watermarks, task.lags)
         passing = ((shard, 0, parcel.pack()) for parcel in parcels if parcel.kind == LEFT_OUT)
         first_shard = shard == shard_ids(task.fingerprint["shards"])[0]
         sources = sources_text(running.watermarks, task.strategies) if first_shard else ""
@@ -277,14 +286,32 @@ def sources_text(marks: InputWatermarks, strategies: Sequence[str]) -> str:
     return json.dumps(nsmallest(MOST_SOURCES, rows, key=lambda row: (row[4], row[2], str(row[1]))))
 
 
+def latest(marks: InputWatermarks, lags: Sequence[int]) -> int:
+    """The latest event time that a source of a step has seen, as its reports tell: it is the same for all shards.
+
+    >>> one = InputWatermarks((Watermarks({"a": (5, 7), "b": (3, 7)}),), 3, 7)
+    >>> latest(one, [10])
+    15
+    """
+    return max(
+        (
+            time + lag
+            for one, lag in zip(marks.inputs, lags or (0,) * len(marks.inputs), strict=True)
+            for time, _ in one.sources.values()
+            if time > MIN_TIME
+        ),
+        default=MIN_TIME,
+    )
+
+
 def counted(
     before: OperatorState, running: Shard, parcels: Sequence[Parcel], instants: Iterable[Instant]
 ) -> dict[str, int]:
     """The counts of a shard in a batch."""
     state = running.state
-    of_timing, back = np.zeros(len(TIMINGS), np.int64), 0
+    of_timing, back, lateness = np.zeros(len(TIMINGS), np.int64), 0, Lateness()
     for instant in instants:
-        panes = instant.panes
+        panes, lateness = instant.panes, lateness + instant.result.lateness
         if panes.num_rows == 0 or "pane" not in panes.schema.names or panes.schema.field("pane").type != PANE:
             continue
         new = pc.greater(panes["diff"], 0)
@@ -314,4 +341,6 @@ def counted(
         "watermark": state.watermark,
         "output_watermark": state.output_watermark,
         "processing_time": running.watermarks.now,
+        **dict(zip(LATENESS, lateness.rows, strict=True)),
+        "lateness_seconds": min(lateness.seconds, MOST_SECONDS),
     }

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from ...panes.parcels import Parcel
+from ...panes.state.lateness import BOUNDS
 from ...panes.state.store import cuts
 from ...panes.transforms import Transform, applied
 from ...windows.times import MAX_TIME
@@ -34,6 +35,9 @@ OUT_PANES = 262_144
 OUT_BYTES = 256 << 20
 """The bytes of panes that go to Spark at once, since a column of bytes must stay below 2 GiB."""
 
+LATENESS = tuple(f"lateness_{place}" for place in range(len(BOUNDS) + 1))
+"""The numbers of late rows, by the class of their lateness."""
+
 COUNTS = (
     "rows_in",
     "rows_uncombined",
@@ -51,11 +55,13 @@ COUNTS = (
     "load_us",
     "step_us",
     "save_us",
+    *LATENESS,
+    "lateness_seconds",
 )
 """The counts of a shard in a batch. Counts of state are those after the batch. Counts in microseconds are the times of
 loading the state, of the step, and of saving the state."""
 
-CLOCKS = ("watermark", "output_watermark", "processing_time")
+CLOCKS = ("watermark", "output_watermark", "processing_time", "latest")
 
 SOURCES = "sources"
 """The name of the sources of a stage beside its counts: a list as JSON, which one of its shards gives."""

@@ -24,6 +24,7 @@ from ...panes.state.shard_seed import ShardSeed
 from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
 from ..late_rows import LATE
+from ..measuring.stage_triggers import TRIGGERS
 from ..session import PROVIDER, ROCKSDB
 from ..sql_types import spark_schema
 from ..time_modes import WITH_TIMERS, wakes
@@ -80,6 +81,7 @@ class StreamRoute(Live):
         metric = self.metric(str(step.number))
         if step.stage.drops_late:
             LATE.watch(metric, step.number)
+        TRIGGERS.name(metric, step.stage)
         observed = rows.observe(metric, counts())
         sent = WIRE.names if task.columns is None else task.columns.rows.columns()
         return observed.where(without_counts()).select(*sent)
@@ -111,6 +113,7 @@ class StreamRoute(Live):
             seed=self._seeds[step.number - 1] if self._seeds else None,
             lift=partial(_lift, self.lift(step, 0)),
             corrected=self.corrected,
+            lags=step.lags,
         )
 
     def check_start(self) -> None:

@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # What each room may import besides itself and the modules that all share.
 BELOW = {
+    "metrics": set[str](),
     "combiners": set[str](),
     "windows": set[str](),
     "files": {"combiners", "windows"},
@@ -16,9 +17,12 @@ BELOW = {
     "panes": {"combiners", "windows", "files", "triggers"},
     "flows": {"combiners", "windows", "triggers", "panes"},
     "changelogs": {"combiners", "panes", "flows"},
-    "tables": {"combiners", "windows", "panes", "flows"},
+    "tables": {"combiners", "windows", "panes", "flows", "metrics"},
     "local": {"combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables"},
-    "sparkops": {"combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables", "local"},
+    "sparkops": {
+        *("combiners", "files", "windows", "triggers", "panes", "flows", "changelogs", "tables", "local"),
+        "metrics",
+    },
     "plot": {"combiners", "windows", "panes", "flows", "local"},
     "testing": {"combiners", "windows", "panes", "flows", "local", "sparkops", "plot"},
     "cli": {

@@ -1,0 +1,1 @@
+"""The metrics of queries, made of the reports of Spark."""
