@@ -147,11 +147,24 @@ def settings() -> str:
     return "\n".join(["| setting | value |", "|---|---|", *rows]) + "\n"
 
 
+def metrics() -> str:
+    """The metrics, with their kinds, units, attributes and names in Prometheus."""
+    from uncombine.metrics.instruments import INSTRUMENTS
+
+    rows = []
+    for one in INSTRUMENTS:
+        by = ", ".join(f"`{name.removeprefix('uncombine.')}`" for name in one.attributes)
+        rows.append(f"| `{one.name}` | {one.kind} | `{one.unit}` | `{one.prometheus}` | {by} | {one.about} |")
+    head = ["| OpenTelemetry | kind | unit | Prometheus | by | meaning |", "|---|---|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "overview": overview,
     "capabilities": capabilities,
     "combiners": reference,
     "settings": settings,
+    "metrics": metrics,
     "errors": classes_of_errors,
     **{f"names_{page}": partial(table, names) for page, names in NAMES.items()},
 }

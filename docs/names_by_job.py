@@ -40,6 +40,7 @@ PAGES = {
     "uncombine.plot": "plot",
     "uncombine.plot.costs": "run",
     "uncombine.testing": "testing",
+    "uncombine.metrics": "metrics",
     "uncombine.sparkops": "spark",
     "uncombine.sparkops.progress": "progress",
     "uncombine.sparkops.checkpoints.contents": "progress",
@@ -50,6 +51,7 @@ PAGES = {
 # Rooms whose names are written with the room, and the few of a room that are for users.
 ROOMS: dict[str, tuple[str, ...] | None] = {
     "changelog": None,
+    "metrics": None,
     "plot": None,
     "testing": None,
     "combiners.laws": ("check_laws", "machine", "typed"),
@@ -74,6 +76,7 @@ METHODS: dict[str, set[str]] = {
     "Evolution": set(),
     "Deletion": set(),
     "Checkpoint": set(),
+    "metrics.Exporter": set(),
 }
 
 STEPS = {

@@ -68,7 +68,7 @@ class Output:
     left_out: Mapping[str, np.ndarray] = field(default_factory=dict)
     """The places in the bundle of the rows that were left out, by the reason."""
     counts: Counts = field(default_factory=Counts)
-    lateness: Lateness = Lateness()
+    lateness: Lateness = field(default_factory=Lateness)
 
     def with_panes(self, panes: Sequence[pa.Table]) -> Output:
         """The same and further panes."""

@@ -52,8 +52,6 @@ class Lateness:
         return cls(tuple(map(int, rows)), int((by / 1e6 * counts).sum()))
 
     def __add__(self, other: Lateness) -> Lateness:
-        if other is _NONE:
-            return self
         rows = tuple(a + b for a, b in zip(self.rows, other.rows, strict=True))
         return Lateness(rows, self.seconds + other.seconds)
 

@@ -117,7 +117,7 @@ class StepResult:
     """The places in the bundle of the rows that were left out, by the reason; a reason without rows may be missing.
 
     The places go on from one input to the next. A bundle of cells has no rows, so that it names no places."""
-    lateness: Lateness = Lateness()
+    lateness: Lateness = field(default_factory=Lateness)
     """How late the rows were that came after the end of their window."""
 
     @property

@@ -7,7 +7,6 @@ import logging
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -196,7 +195,7 @@ def test_wrong_arguments_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
         uc.metrics.prometheus(99_999)
     with pytest.raises(TypeMismatch, match="port= is a number such as 9464, but was given '9464'"):
         uc.metrics.prometheus("9464")  # type: ignore[arg-type]
-    with pytest.raises(TypeMismatch, match="given a MeterProvider: write opentelemetry.metrics.get_meter"):
+    with pytest.raises(TypeMismatch, match=r"given a MeterProvider: write opentelemetry\.metrics\.get_meter"):
         uc.metrics.opentelemetry(MeterProvider())  # type: ignore[arg-type]
     with pytest.raises(TypeMismatch, match="tracer= is a tracer of OpenTelemetry, but was given a TracerProvider"):
         uc.metrics.opentelemetry(NoOpMeter("x"), tracer=TracerProvider())  # type: ignore[arg-type]
@@ -204,7 +203,7 @@ def test_wrong_arguments_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def missing(name: str, *arguments: Any, **options: Any) -> Any:
@@ -213,7 +212,6 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    yield
 
 
 @pytest.mark.usefixtures("without")

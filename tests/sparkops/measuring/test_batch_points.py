@@ -31,7 +31,11 @@ def event(**other: Any) -> dict[str, Any]:
     sources = [[1, "a", 60_000_000, 0, False], [1, "b", 80_000_000, 0, True], [1, "c", None, None, False]]
     files = {"files_skipped": 4, "rows_unreadable": 5}
     return {
-        **{"id": "i", "runId": "r", "name": "q", "batchId": 7, "timestamp": "2024-05-01T12:00:00.250Z"},
+        "id": "i",
+        "runId": "r",
+        "name": "q",
+        "batchId": 7,
+        "timestamp": "2024-05-01T12:00:00.250Z",
         "durationMs": {"triggerExecution": 1_250, "addBatch": 900, "commitOffsets": 30},
         "stateOperators": [{"commitTimeMs": 400}, {"commitTimeMs": 100}],
         "observedMetrics": {
@@ -68,7 +72,7 @@ def test_the_numbers_of_a_batch() -> None:
     assert (span.end - span.start, span.attributes["uncombine.rows.in"]) == (1_250_000_000, 10)
     assert span.start == 1_714_564_800_250_000_000
     never = {of.TABLE_ROWS, of.TABLE_DURATION}
-    assert {instrument for instrument, _ in kept.keys()} == {*of.INSTRUMENTS} - never
+    assert {instrument for instrument, _ in kept} == {*of.INSTRUMENTS} - never
 
 
 def test_the_classes_of_lateness_are_those_of_the_shards() -> None:
@@ -101,9 +105,7 @@ def test_rows_of_spark_connect_have_the_same_numbers() -> None:
 
 
 @pytest.mark.daily
-def test_the_metrics_of_a_live_table(
-    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_metrics_of_a_live_table(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every batch is counted once, against plain counts of the rows."""
     minute = 60_000_000
     tables = [
