@@ -47,7 +47,7 @@ class Leaf:
 
     @property
     def lag(self) -> int:
-        """The length of time by which its watermark reports are behind the latest event time that it has seen."""
+        """The length of time from its watermark reports to the latest event time that it has seen."""
         strategy = self.settings.strategy
         return int(span(strategy.lag)) if isinstance(strategy, BoundedLag | PerSource) else 0
 
@@ -126,7 +126,7 @@ class Step:
 
     @property
     def lags(self) -> tuple[int, ...]:
-        """The length of time by which the reports of each input are behind the latest event time that it has seen."""
+        """The length of time from the reports of each input to the latest event time that it has seen."""
         return tuple(0 if feed.leaf is None else feed.leaf.lag for feed in self.feeds)
 
     @property

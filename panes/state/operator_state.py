@@ -118,7 +118,7 @@ class StepResult:
 
     The places go on from one input to the next. A bundle of cells has no rows, so that it names no places."""
     lateness: Lateness = field(default_factory=Lateness)
-    """How late the rows were that came after the end of their window."""
+    """The lateness of the rows that came after the end of their window."""
 
     @property
     def output_watermark(self) -> int:

@@ -1,4 +1,7 @@
-"""The triggers of the stages of flows, by which metrics tell their costs."""
+"""The triggers of the stages of flows, by which metrics tell their costs.
+
+Guarded by tests/sparkops/measuring/test_batch_points.py.
+"""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class ShardTask:
     corrected: bool = False
     """True if the corrections of the last step have been shown already, as a table does before the first batch."""
     lags: tuple[int, ...] = ()
-    """For each input, the length of time by which its reports are behind the latest event time; none is as 0."""
+    """For each input, the length of time from its reports to the latest event time; none is as 0."""
 
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
