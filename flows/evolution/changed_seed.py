@@ -165,7 +165,7 @@ def _pieces(folder: str, step: SeedStep, conversion: Conversion | None, work: Se
     if conversion is None:
         return step.pieces
     now = MIN_TIME
-    if any(one.anew for one in conversion.lacking.values()):
+    if any(one.partial for one in conversion.lacking.values()):
         files = [file for file in step.files if file.store in ("windows", "atoms")]
         now = max(work.numbers(LastStart(folder), files), default=MIN_TIME - 1) + 1
     return tuple(replace(piece, since=conversion.since(piece.since, now)) for piece in step.pieces)

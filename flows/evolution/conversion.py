@@ -35,7 +35,7 @@ class Lacking:
 
     parts: tuple[tuple[str, ...], ...]
     """The combiners of before that have each of the stored parts."""
-    anew: bool = False
+    partial: bool = False
     """True if it has parts that are not stored."""
 
     def since(self, before: Mapping[str, int], now: int) -> int:
@@ -47,7 +47,7 @@ class Lacking:
         60
         """
         stored = [min(before.get(name, MIN_TIME) for name in owners) for owners in self.parts]
-        return max([*stored, now if self.anew else MIN_TIME])
+        return max([*stored, now if self.partial else MIN_TIME])
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Conversion:
     """The name that each result had before."""
     fresh_trigger: bool = False
     lacking: Mapping[str, Lacking] = field(default_factory=dict)
-    """What each combiner lacks that has not all rows of the windows that are there."""
+    """The parts of each combiner that are stored, and whether it has others."""
 
     @classmethod
     def of(
@@ -84,7 +84,7 @@ class Conversion:
                 if part in owners:
                     contents |= zip(now.places_of_part(part), former.places_of_part(part), strict=True)
             there = tuple(tuple(owners[part]) for part in one.parts if part in owners)
-            lacking[name] = Lacking(there, anew=len(there) < len(one.parts))
+            lacking[name] = Lacking(there, partial=len(there) < len(one.parts))
         return cls(operator, contents, names, fresh_trigger, lacking)
 
     def since(self, before: Mapping[str, int], now: int) -> dict[str, int]:

@@ -218,7 +218,7 @@ def _converted(
         conversion = Conversion.of(operator, before, names, fresh)  # type: ignore[arg-type]
     except UncombineError:  # a column that a former combiner read is gone
         return None
-    short = [name for name, one in conversion.lacking.items() if one.anew]
+    short = [name for name, one in conversion.lacking.items() if one.partial]
     if short and (not may_lack or stage.grouping.window.may_be_endless or not was.keys().isdisjoint(short)):
         return None
     lines = [f"{name}= is kept" if name == names[name] else f"{name}= was {names[name]}=" for name in names]
