@@ -233,6 +233,7 @@ __all__ = [  # noqa: RUF022
     "Deletion",
     "Evolution",
     "changelog",
+    "messages",
     "metrics",
     "plot",
     "trigger_costs",
@@ -240,7 +241,7 @@ __all__ = [  # noqa: RUF022
 ]
 
 if TYPE_CHECKING:
-    from . import changelog, metrics, plot, sparkops, testing
+    from . import changelog, messages, metrics, plot, sparkops, testing
     from .comparing import compare
     from .doors import flow
     from .evolution import Evolution, evolve
@@ -258,6 +259,7 @@ else:
     # Loaded at first use, so that `import uncombine` stays light and needs no Spark.
     _LAZY = {
         "changelog": ".changelog",
+        "messages": ".messages",
         "metrics": ".metrics",
         "plot": ".plot",
         "sparkops": ".sparkops",

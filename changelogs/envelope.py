@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
+from ..messages.json_in import Texts
 from .base import UNAVAILABLE, lacking, only_keys
-from .json_in import Texts
 
 UNSENT = (
     f"a row of Debezium has {UNAVAILABLE!r} in place of a large value that did not change: let the database send whole "

@@ -17,11 +17,11 @@ from changes import ROW, history, wal2json, wal2json_1
 from seeds import seeds
 
 import uncombine as uc
-from uncombine.changelogs import json_in
-from uncombine.changelogs.json_in import Texts
 from uncombine.changelogs.json_out import texts_of
 from uncombine.changelogs.wal2json import Wal2Json
 from uncombine.changelogs.wal2json_columns import Image, SecondFormat, Usual
+from uncombine.messages import json_in
+from uncombine.messages.json_in import Texts
 
 UTC_MICROS = pa.timestamp("us", "UTC")
 WINDOW = pa.struct([("start", UTC_MICROS), ("end", UTC_MICROS)])
