@@ -121,6 +121,7 @@ __all__ = [  # noqa: RUF022
     # A way in, and what comes out
     "flow",
     "Files",
+    "SchemaRegistry",
     "Flow",
     "Result",
     "Tuning",
@@ -248,6 +249,7 @@ if TYPE_CHECKING:
     from .files.files import Files
     from .flows.evolution.deletion import Deletion
     from .local.script import Clock, Elements, Watermark
+    from .messages.registry import SchemaRegistry
     from .plot.costs import trigger_costs
     from .sparkops.checkpoints.contents import checkpoint
     from .sparkops.progress import progress, watch
@@ -273,6 +275,7 @@ else:
         "Evolution": ".evolution",
         "evolve": ".evolution",
         "Files": ".files.files",
+        "SchemaRegistry": ".messages.registry",
         "Watermark": ".local.script",
         "compare": ".comparing",
         "flow": ".doors",

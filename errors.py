@@ -105,6 +105,10 @@ class StoreUnreachable(UncombineError, ConnectionError):
     """The object store of input files does not answer, or does not let this process in; no file is at fault."""
 
 
+class RegistryUnreachable(UncombineError, ConnectionError):
+    """The registry of schemas does not answer, or does not let this process in; no message is at fault."""
+
+
 class UnreadableFile(UncombineError, OSError):
     """An input file cannot be read, or differs from the other files; `path` is its name."""
 

@@ -9,6 +9,7 @@ Guarded by tests/messages/test_cursors.py.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -214,11 +215,11 @@ def binary_of(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> pa.Arra
         offsets = np.empty(2 * count, np.int32)
         offsets[0::2], offsets[1::2] = starts, ends
         both = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-        return both.take(pa.array(np.arange(0, 2 * count, 2, np.int32)))
+        return both.take(pa.array(np.arange(0, 2 * count, 2, dtype=np.int32)))
     lengths = ends - starts
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+    places: Any = np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], lengths)
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data[places]))]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
 

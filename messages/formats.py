@@ -5,6 +5,7 @@ Guarded by tests/messages/test_message_formats.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from .json_messages import Json
 from .message_format import MessageFormat
 from .text_messages import Bytes, Text
 
-_WORDS = {"string": Text, "text": Text, "binary": Bytes, "bytes": Bytes}
+_WORDS: dict[str, Callable[[str], MessageFormat]] = {"string": Text, "text": Text, "binary": Bytes, "bytes": Bytes}
 
 
 def format_of(value: Any, what: str = "value=", name: str = "value") -> MessageFormat:

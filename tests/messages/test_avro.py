@@ -10,23 +10,12 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from random_avro import AvroDraw, expected, plain, without_logical
+from random_avro import AvroDraw, avro_message, expected, plain_rows, without_logical
 from seeds import seeds
 
 from uncombine.messages.avro_decoder import AvroDecoder
 from uncombine.messages.avro_resolution import Mismatch
 from uncombine.messages.avro_schema import AvroType, avro_type
-
-
-def written(schema: Any, value: Any) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
-    return out.getvalue()
-
-
-def rows_of(table: pa.Table) -> list[Any]:
-    columns = [plain(column) for column in table.columns]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def decoder(one: Any, other: Any = None) -> AvroDecoder:
@@ -40,13 +29,13 @@ def test_values_come_back(seed: int) -> None:
     schema = draw.record(3)
     kind = avro_type(json.dumps(schema))
     pairs = [draw.of(kind) for _ in range(r.randrange(1, 40))]
-    values = pa.array([written(schema, one) for one, _ in pairs], pa.binary())
+    values = pa.array([avro_message(schema, one) for one, _ in pairs], pa.binary())
     table, good, reasons = decoder(schema)(values)
     assert table.schema == decoder(schema).schema
     assert (good.to_pylist(), reasons.to_pylist()) == ([True] * len(pairs), [])
-    assert rows_of(table) == [row for _, row in pairs]
+    assert plain_rows(table) == [row for _, row in pairs]
     first = r.randrange(len(pairs))
-    assert rows_of(decoder(schema)(values.slice(first)).table) == [row for _, row in pairs[first:]]
+    assert plain_rows(decoder(schema)(values.slice(first)).table) == [row for _, row in pairs[first:]]
 
 
 def read_by_fastavro(schema: Any, message: bytes) -> Any:
@@ -79,11 +68,11 @@ def test_a_damaged_message_is_bad_or_what_fastavro_reads(seed: int) -> None:
     draw = AvroDraw(r)
     schema = draw.record(3)
     kind = avro_type(schema)
-    whole = [written(schema, draw.of(kind)[0]) for _ in range(5)]
+    whole = [avro_message(schema, draw.of(kind)[0]) for _ in range(5)]
     messages = [r.choice([message, damaged(r, message)]) for message in whole * 8]
     table, good, reasons = decoder(schema)(pa.array(messages, pa.binary()))
     assert table.num_rows == sum(good.to_pylist()) == len(messages) - len(reasons)
-    rows = iter(rows_of(table))
+    rows = iter(plain_rows(table))
     for message, is_good in zip(messages, good.to_pylist(), strict=True):
         if message in whole:
             assert is_good
@@ -91,13 +80,13 @@ def test_a_damaged_message_is_bad_or_what_fastavro_reads(seed: int) -> None:
         assert alone.good.to_pylist() == [is_good]
         if is_good:
             row = next(rows)
-            assert rows_of(alone.table) == [row]
+            assert plain_rows(alone.table) == [row]
             assert expected(kind, read_by_fastavro(without_logical(schema), message)) == row
 
 
 def test_one_bad_message_among_many() -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}, {"name": "s", "type": "string"}]}
-    messages = [written(schema, {"n": i, "s": str(i)}) for i in range(100_000)]
+    messages = [avro_message(schema, {"n": i, "s": str(i)}) for i in range(100_000)]
     messages[70_000] = b"\x02\x04\xff\xff"
     table, good, reasons = decoder(schema)(pa.array(messages))
     assert reasons.to_pylist() == ["a text is no UTF-8"]
@@ -143,7 +132,7 @@ def test_a_schema_that_is_read_as_another(one: Any, other: Any, value: Any, want
         ],
     }
     row = {"gone": ["a", "b"], "x": value, "y": 3}
-    message = written(old, row)
+    message = avro_message(old, row)
     [read] = decoder(old, new)(pa.array([message])).table.to_pylist()
     assert read == {"z": "none", "why": 3, "x": want, "many": [1], "maybe": None}
     by_fastavro = fastavro.schemaless_reader(
@@ -154,7 +143,7 @@ def test_a_schema_that_is_read_as_another(one: Any, other: Any, value: Any, want
 
 def test_a_branch_that_does_not_fit_is_a_bad_message() -> None:
     read = decoder(["null", "string", "int"], "int")
-    messages = [written(["null", "string", "int"], value) for value in (1, "a", None, 2)]
+    messages = [avro_message(["null", "string", "int"], value) for value in (1, "a", None, 2)]
     table, good, reasons = read(pa.array(messages))
     assert table["value"].to_pylist() == [1, 2]
     assert good.to_pylist() == [True, False, False, True]
@@ -182,7 +171,7 @@ def test_schemas_that_do_not_fit(one: Any, other: Any) -> None:
 
 def test_times_of_two_units() -> None:
     one, other = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
-    messages = pa.array([written("long", value) for value in (5, 2**62)])
+    messages = pa.array([avro_message("long", value) for value in (5, 2**62)])
     table, _, reasons = decoder(one, other)(messages)
     assert table["value"].cast(pa.int64()).to_pylist() == [5000]
     assert reasons.to_pylist() == ["a time is out of the range of its type"]
@@ -196,10 +185,10 @@ def test_times_of_debezium() -> None:
 def test_unions_of_several_types_have_a_field_for_each() -> None:
     union = ["null", "string", {"type": "record", "name": "a.P", "fields": [{"name": "n", "type": "int"}]}]
     values = [None, "x", ("a.P", {"n": 1})]
-    read = decoder(union)(pa.array([written(union, value) for value in values])).table["value"].to_pylist()
+    read = decoder(union)(pa.array([avro_message(union, value) for value in values])).table["value"].to_pylist()
     assert read == [None, {"string": "x", "P": None}, {"string": None, "P": {"n": 1}}]
     both = decoder(["int", "long"])
-    assert both(pa.array([written(["int", "long"], 1)])).table.to_pylist() == [{"value": 1}]
+    assert both(pa.array([avro_message(["int", "long"], 1)])).table.to_pylist() == [{"value": 1}]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import random
 import string
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 
@@ -177,6 +179,19 @@ def without_logical(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {key: without_logical(one) for key, one in schema.items() if key != "logicalType"}
     return [without_logical(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def avro_message(schema: Any, value: Any) -> bytes:
+    """A value as fastavro writes it."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table, with plain values."""
+    columns = [plain(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:

@@ -1,0 +1,53 @@
+"""Confluent's wire format: a zero, the number of a schema in four bytes, and then the value.
+
+Guarded by tests/messages/test_registry.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from .cursors import Cursors, binary_of
+from .message_format import Decoded, reason_of
+
+HEADER = 5
+NO_HEADER = "it does not begin with the zero and the schema number of Confluent's wire format"
+
+Decoder = Callable[[pa.BinaryArray], Decoded]
+
+
+def decoded_by_schema(values: pa.BinaryArray, schema: pa.Schema, decoder: Callable[[int], Decoder | str]) -> Decoded:
+    r"""The rows of messages, by the decoders of their schemas; a text in place of a decoder is the reason of each.
+
+    >>> columns = pa.schema({"n": pa.int64()})
+    >>> decoded_by_schema(pa.array([b"\0\0\0\0\7", b"\1"]), columns, lambda number: f"no schema {number}").reasons[0]
+    <pyarrow.StringScalar: 'no schema 7'>
+    """
+    cursors = Cursors.of(values)
+    begins = (cursors.end - cursors.pos >= HEADER) & (cursors.data[cursors.pos] == 0)
+    numbers = ((cursors.words(64) >> np.uint64(8)) & np.uint64(0xFFFFFFFF)).astype(np.uint32).byteswap()
+    numbers = np.where(begins, numbers.astype(np.int64), -1)
+    tables, places, reasons = [schema.empty_table()], [np.zeros(0, np.int64)], np.full(len(values), None, object)
+    for number in np.unique(numbers):
+        some = np.flatnonzero(numbers == number)
+        found = NO_HEADER if number < 0 else decoder(int(number))
+        if isinstance(found, str):
+            reasons[some] = reason_of(found)
+            continue
+        table, good, faults = found(binary_of(cursors.data, cursors.pos[some] + HEADER, cursors.end[some]))
+        is_good = np.asarray(good.to_numpy(zero_copy_only=False))
+        tables.append(table)
+        places.append(some[is_good])
+        reasons[some[~is_good]] = faults.to_pylist()
+    whole, rows = np.concatenate(places), pa.concat_tables(tables)
+    if len(tables) > 2:
+        rows = rows.take(pa.array(np.argsort(whole)))
+    good = np.zeros(len(values), np.bool_)
+    good[whole] = True
+    return Decoded(rows, pa.array(good), pa.array(reasons[~good], pa.string()))
+
+
+__all__ = ["HEADER", "Decoder", "decoded_by_schema"]
