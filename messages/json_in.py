@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ PIECE = 65_536
 """The number of texts that are read at once, so that one bad text makes few others slow."""
 
 PIECE_BYTES = 64 << 20
+
+PARTS = 8
+"""The number of parts into which texts are cut of which one cannot be read."""
+
+FEW = 64
+"""The texts that are not cut up."""
+
+MANY = 1024
+"""The texts in parts of which most cannot be read, that are not cut up further."""
 
 SPACE = " \t\n\r"
 """The space that JSON has around a value. Unicode has more."""
@@ -64,10 +74,7 @@ class Texts:
             read, unread = self._piece(pc.if_else(pa.array(nested), pa.scalar(None, texts.type), texts))
             return read, unread | nested
         valid = texts.drop_null() if texts.null_count else texts
-        read = self._at_once(valid)
-        unread = np.zeros(len(valid), np.bool_)
-        if read is None:
-            read, unread = self._one_by_one(valid)
+        read, unread = self._read(valid)
         if not texts.null_count:
             return read, unread
         there = np.asarray(texts.is_valid())
@@ -75,6 +82,34 @@ class Texts:
         whole = np.zeros(len(texts), np.bool_)
         whole[there] = unread
         return read.take(place), whole
+
+    def _read(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
+        """The fields of texts; those around a text that Arrow does not read are cut up until they are few."""
+        read = self._at_once(texts)
+        if read is not None:
+            return read, np.zeros(len(texts), np.bool_)
+        size = len(texts) // PARTS
+        if size < FEW or not self._is_for_arrow:
+            return self._one_by_one(texts)
+        parts = [texts.slice(first, size) for first in range(0, len(texts), size)]
+        tables = [self._at_once(part) for part in parts]
+        # Where most of these few have such a text, so have parts of them.
+        are_many = size <= MANY and sum(table is None for table in tables) > len(parts) // 2
+        again = self._one_by_one if are_many else self._read
+        answers = [
+            again(part) if table is None else (table, np.zeros(len(part), np.bool_))
+            for part, table in zip(parts, tables, strict=True)
+        ]
+        return pa.concat_tables([rows for rows, _ in answers]), np.concatenate([mask for _, mask in answers])
+
+    @cached_property
+    def _is_for_arrow(self) -> bool:
+        """False if Arrow's reader has no such columns."""
+        try:
+            self._sampled(pa.array(["{}"]))
+        except UNREADABLE:
+            return False
+        return True
 
     def _at_once(self, texts: pa.Array) -> pa.Table | None:
         """The fields of all texts by Arrow's reader; None where it cannot read them."""

@@ -6,7 +6,9 @@ Guarded by tests/changelogs/test_changelogs_json.py.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -78,46 +80,89 @@ def times_of_texts(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def value_of(value: Any, kind: pa.DataType) -> Any:
     """One value of JSON, whose fractions are texts, as a value of its storable type; raises one of `UNREADABLE`."""
-    if value is None:
-        return None
-    if isinstance(value, LongNumber):
-        return value.nearest if pa.types.is_floating(kind) else _no(value, kind)
+    return reader_of(kind)(value)
+
+
+@lru_cache(maxsize=1024)
+def reader_of(kind: pa.DataType) -> Callable[[Any], Any]:
+    """The function that reads values of a type, as `value_of` does."""
+    read = _reader_of(kind)
+
+    def whole(value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, LongNumber):
+            return value.nearest if pa.types.is_floating(kind) else _no(value, kind)
+        return read(value)
+
+    return whole
+
+
+def _reader_of(kind: pa.DataType) -> Callable[[Any], Any]:
+    """The function that reads values that are not null."""
     if pa.types.is_struct(kind):
-        if isinstance(value, str):
-            value = parsed(value)
-        return (
-            {f.name: value_of(value.get(f.name), f.type) for f in kind} if isinstance(value, dict) else _no(value, kind)
-        )
+        return partial(_struct, kind, [(f.name, reader_of(f.type)) for f in kind])
     if pa.types.is_list(kind):
-        if isinstance(value, str):
-            value = parsed(value)
-        return [value_of(one, kind.value_type) for one in value] if isinstance(value, list) else _no(value, kind)
+        return partial(_list, kind, reader_of(kind.value_type))
     if pa.types.is_map(kind):
-        return _items(value, kind) if isinstance(value, dict) else _no(value, kind)
-    if isinstance(value, dict | list):
-        return _no(value, kind)
+        return lambda value: _items(value, kind) if isinstance(value, dict) else _no(value, kind)
     if pa.types.is_boolean(kind):
-        booleans = {True: True, False: False, "true": True, "false": False, "t": True, "f": False}
-        return booleans[value]
-    if isinstance(value, bool):
-        return _no(value, kind)
+        return partial(_boolean, kind)
+    return partial(_scalar, kind, _scalar_reader(kind))
+
+
+def _struct(kind: pa.DataType, fields: list[tuple[str, Callable[[Any], Any]]], value: Any) -> Any:
+    if isinstance(value, str):
+        value = parsed(value)
+    return {name: read(value.get(name)) for name, read in fields} if isinstance(value, dict) else _no(value, kind)
+
+
+def _list(kind: pa.DataType, read: Callable[[Any], Any], value: Any) -> Any:
+    if isinstance(value, str):
+        value = parsed(value)
+    return [read(one) for one in value] if isinstance(value, list) else _no(value, kind)
+
+
+_BOOLEANS = {True: True, False: False, "true": True, "false": False, "t": True, "f": False}
+
+
+def _boolean(kind: pa.DataType, value: Any) -> Any:
+    return _BOOLEANS[value] if not isinstance(value, dict | list) else _no(value, kind)
+
+
+def _scalar(kind: pa.DataType, read: Callable[[Any], Any], value: Any) -> Any:
+    return _no(value, kind) if isinstance(value, dict | list | bool) else read(value)
+
+
+def _scalar_reader(kind: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_string(kind):
-        return plain_text(value) if isinstance(value, str) else _no(value, kind)
+        return lambda value: plain_text(value) if isinstance(value, str) else _no(value, kind)
     if pa.types.is_integer(kind):
-        return pa.scalar(int(value), kind).as_py()
+        most = 1 << (kind.bit_width - 1)
+        return partial(_whole, *((-most, most) if pa.types.is_signed_integer(kind) else (0, 2 * most)))
     if pa.types.is_floating(kind):
-        return float(str(value))  # a number out of its range is an infinity, as in Arrow's reader
+        return lambda value: float(str(value))  # a number out of its range is an infinity, as in Arrow's reader
     if pa.types.is_decimal(kind):
-        return _decimal(value, kind)
+        return lambda value: _decimal(value, kind)
     if pa.types.is_binary(kind):
-        return base64.b64decode(value, validate=True)
+        return lambda value: base64.b64decode(value, validate=True)
     if pa.types.is_temporal(kind):
-        if isinstance(value, int):
-            time = times_of_numbers(pa.array([value], pa.int64()), kind)
-        else:
-            time = times_of_texts(pa.array([value], pa.string()), kind)
-        return time.view(storable(kind))[0].as_py()
-    return _no(value, kind)
+        return partial(_time, kind)
+    return lambda value: _no(value, kind)
+
+
+def _whole(least: int, end: int, value: Any) -> int:
+    number = int(value)
+    if not least <= number < end:
+        raise OverflowError(f"{number} is out of range")
+    return number
+
+
+def _time(kind: pa.DataType, value: Any) -> Any:
+    if isinstance(value, int):
+        most = 1 << (kind.bit_width - 1)
+        return _whole(-most, most, value)
+    return times_of_texts(pa.array([value], pa.string()), kind).view(storable(kind))[0].as_py()
 
 
 def _items(value: dict[str, Any], kind: pa.MapType) -> Any:
