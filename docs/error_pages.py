@@ -27,6 +27,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     ),
     "Read files": ("files", "urls", "sparkops/planners", "sparkops/scans"),
     "Changelogs": ("changelogs",),
+    "Read messages": ("messages",),
     "Run on Spark": ("sparkops", "metrics"),
     "Accumulators on Spark": ("sparkops/stored",),
     "Restart a query": ("panes/state", "panes/shard", "flows/fingerprint"),

@@ -31,6 +31,7 @@ PAGES = {
     "uncombine.combiners.laws": "testing",
     "uncombine.changelog": "changelog",
     "uncombine.changelogs": "changelog",
+    "uncombine.messages": "messages",
     "uncombine.flows.result": "run",
     "uncombine.local": "run",
     "uncombine.comparing": "run",
@@ -51,6 +52,7 @@ PAGES = {
 # Rooms whose names are written with the room, and the few of a room that are for users.
 ROOMS: dict[str, tuple[str, ...] | None] = {
     "changelog": None,
+    "messages": None,
     "metrics": None,
     "plot": None,
     "testing": None,

@@ -55,8 +55,21 @@ def list_of(values: pa.Array, owners: Sequence[np.ndarray], count: int, kind: pa
 
 
 def map_of(keys: pa.Array, values: pa.Array, owners: Sequence[np.ndarray], count: int, kind: pa.DataType) -> pa.Array:
-    """Maps of keys and values that are in the order of their owners."""
-    return pa.MapArray.from_arrays(offsets_of(owners, count), keys, values, kind)
+    """Maps of keys and values that are in the order of their owners; of a key that is there twice the last one counts.
+
+    >>> pairs = pa.array(["a", "a"]), pa.array([1, 2])
+    >>> map_of(*pairs, [np.array([0, 0])], 1, pa.map_(pa.string(), pa.int64())).to_pylist()
+    [[('a', 2)]]
+    """
+    whole = np.sort(np.concatenate(owners)) if owners else np.zeros(0, np.int64)
+    if len(whole) and (whole[1:] == whole[:-1]).any():
+        codes = np.asarray(keys.dictionary_encode().indices).astype(np.int64)
+        pairs = whole * (int(codes.max()) + 1) + codes
+        _, last = np.unique(pairs[::-1], return_index=True)
+        if len(last) < len(pairs):
+            places = pa.array(np.sort(len(pairs) - 1 - last))
+            keys, values, whole = keys.take(places), values.take(places), whole[np.asarray(places)]
+    return pa.MapArray.from_arrays(offsets_of([whole], count), keys, values, kind)
 
 
 __all__ = ["assembled", "gathered", "list_of", "map_of", "offsets_of"]

@@ -46,8 +46,8 @@ class Fault(IntEnum):
     WIRE = 12
     GROUP = 13
     FIELD = 14
-    DEEP = 15
-    UNFIT = 16
+    UNFIT = 15
+    ENTRY = 16
 
 
 WORDS = {
@@ -65,7 +65,7 @@ WORDS = {
     Fault.WIRE: "a field has the wire type of another type",
     Fault.GROUP: "it has a group, which is not read",
     Fault.FIELD: "a field has the number 0, or one that is too large",
-    Fault.DEEP: "it is nested too deep",
+    Fault.ENTRY: "an entry of a map has more than a key and a value",
     Fault.UNFIT: "the value that it has does not fit the schema of the reader",
 }
 
@@ -233,26 +233,28 @@ def texts_of_spans(
         return raw.cast(pa.string())
     except pa.ArrowInvalid:
         pass
-    bad = np.zeros(len(raw), np.bool_)
-    for some in _not_utf8(raw, 0, len(raw)):
-        bad[some] = True
+    bad = not_utf8(raw)
     cursors.fail(bad, Fault.TEXT)
     return binary_of(cursors.data, starts, np.where(bad, starts, ends)).cast(pa.string())
 
 
-def _not_utf8(raw: pa.Array, start: int, count: int) -> list[int]:
-    """The places of bytes that are no text, found by halves."""
-    waiting, found = [(start, count)], list[int]()
+def not_utf8(raw: pa.Array) -> np.ndarray:
+    r"""A mask of bytes that are no text, found by halves.
+
+    >>> not_utf8(pa.array([b"a", b"\xff"])).tolist()
+    [False, True]
+    """
+    mask, waiting = np.zeros(len(raw), np.bool_), [(0, len(raw))]
     while waiting:
         start, count = waiting.pop()
         try:
             raw.slice(start, count).cast(pa.string())
         except pa.ArrowInvalid:
             if count == 1:
-                found.append(start)
+                mask[start] = True
             else:
                 waiting += [(start + count // 2, count - count // 2), (start, count // 2)]
-    return found
+    return mask
 
 
-__all__ = ["WORDS", "Cursors", "Fault", "binary_of", "texts_of_spans"]
+__all__ = ["WORDS", "Cursors", "Fault", "binary_of", "not_utf8", "texts_of_spans"]

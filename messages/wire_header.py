@@ -5,7 +5,8 @@ Guarded by tests/messages/test_registry.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,9 @@ HEADER = 5
 NO_HEADER = "it does not begin with the zero and the schema number of Confluent's wire format"
 
 Decoder = Callable[[pa.BinaryArray], Decoded]
+
+Part: TypeAlias = tuple[np.ndarray, Decoded | str]
+"""The places of some messages, with what they are."""
 
 
 def decoded_by_schema(values: pa.BinaryArray, schema: pa.Schema, decoder: Callable[[int], Decoder | str]) -> Decoded:
@@ -30,24 +34,34 @@ def decoded_by_schema(values: pa.BinaryArray, schema: pa.Schema, decoder: Callab
     begins = (cursors.end - cursors.pos >= HEADER) & (cursors.data[cursors.pos] == 0)
     numbers = ((cursors.words(64) >> np.uint64(8)) & np.uint64(0xFFFFFFFF)).astype(np.uint32).byteswap()
     numbers = np.where(begins, numbers.astype(np.int64), -1)
-    tables, places, reasons = [schema.empty_table()], [np.zeros(0, np.int64)], np.full(len(values), None, object)
+    parts = list[Part]()
     for number in np.unique(numbers):
         some = np.flatnonzero(numbers == number)
-        found = NO_HEADER if number < 0 else decoder(int(number))
+        read = NO_HEADER if number < 0 else decoder(int(number))
+        if isinstance(read, str):
+            parts.append((some, read))
+        else:
+            parts.append((some, read(binary_of(cursors.data, cursors.pos[some] + HEADER, cursors.end[some]))))
+    return together(parts, schema, len(values))
+
+
+def together(parts: Sequence[Part], schema: pa.Schema, count: int) -> Decoded:
+    """The messages of several parts, in their order; a text is the reason of a part that is bad."""
+    tables, places, reasons = [schema.empty_table()], [np.zeros(0, np.int64)], np.full(count, None, object)
+    for some, found in parts:
         if isinstance(found, str):
             reasons[some] = reason_of(found)
             continue
-        table, good, faults = found(binary_of(cursors.data, cursors.pos[some] + HEADER, cursors.end[some]))
-        is_good = np.asarray(good.to_numpy(zero_copy_only=False))
-        tables.append(table)
+        is_good = np.asarray(found.good.to_numpy(zero_copy_only=False)).astype(np.bool_)
+        tables.append(found.table)
         places.append(some[is_good])
-        reasons[some[~is_good]] = faults.to_pylist()
+        reasons[some[~is_good]] = found.reasons.to_pylist()
     whole, rows = np.concatenate(places), pa.concat_tables(tables)
     if len(tables) > 2:
         rows = rows.take(pa.array(np.argsort(whole)))
-    good = np.zeros(len(values), np.bool_)
+    good = np.zeros(count, np.bool_)
     good[whole] = True
     return Decoded(rows, pa.array(good), pa.array(reasons[~good], pa.string()))
 
 
-__all__ = ["HEADER", "Decoder", "decoded_by_schema"]
+__all__ = ["HEADER", "Decoder", "Part", "decoded_by_schema", "together"]

@@ -95,7 +95,7 @@ def test_the_reference_has_every_public_name(tool: Tool) -> None:
     generate = tool("generate")
     listed = {name for names in generate.NAMES.values() for name in names}
     combiners = {cls.__name__ for cls in generate.combiners()}
-    rooms = {"changelog", "metrics", "plot", "UncombineError"}
+    rooms = {"changelog", "messages", "metrics", "plot", "UncombineError"}
     public = {*uc.__all__, *uc.ON_SPARK, *(f"plot.{name}" for name in uc.plot.__all__)} - rooms
     assert public - listed - combiners == set()
     for page, names in generate.NAMES.items():
