@@ -116,11 +116,18 @@ UNAVAILABLE = "__debezium_unavailable_value"
 
 
 def lacking(rows: pa.Table) -> np.ndarray:
-    """A mask of the rows that lack a value."""
+    """A mask of the rows that lack a value: a text, bytes, or a list, which has the text alone."""
     mask = np.zeros(rows.num_rows, np.bool_)
-    for column in rows.columns:
-        if pa.types.is_string(column.type):
-            mask |= np.asarray(flat(pc.equal(column, UNAVAILABLE)).fill_null(False))
+    for column in map(flat, rows.columns):
+        is_list = pa.types.is_list(column.type)
+        if is_list:
+            alone = pc.equal(pc.list_value_length(column), 1).fill_null(False)
+            places = np.flatnonzero(np.asarray(alone))
+            column = pc.list_flatten(column.filter(alone))
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            value = UNAVAILABLE if pa.types.is_string(column.type) else UNAVAILABLE.encode()
+            found = np.asarray(pc.equal(column, pa.scalar(value, column.type)).fill_null(False))
+            mask[places[found] if is_list else found] = True
     return mask
 
 
