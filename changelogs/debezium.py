@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows
-from ..messages.json_in import Texts
+from ..messages.json_columns.json_in import Texts
 from .base import Changelog, chosen, fault_of, lacking, only_keys, row_schema, upserted
 from .envelope import TRUNCATED, UNSENT, Envelope, envelope_columns
 from .json_out import key_texts, texts_of

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
-from ..messages.json_in import Texts
+from ..messages.json_columns.json_in import Texts
 from .base import UNAVAILABLE, lacking, only_keys
 
 UNSENT = (

@@ -16,8 +16,8 @@ from ..combiners.rows.columns import flat
 from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows, without
-from ..messages.json_in import SPACE, Texts
-from ..messages.json_texts import is_utf8
+from ..messages.json_columns.json_in import SPACE, Texts
+from ..messages.json_columns.json_texts import is_utf8
 from .base import Changelog, only_keys, row_schema, upserted
 from .json_out import key_texts, texts_of
 from .single_changes import latest

@@ -16,8 +16,8 @@ from ..combiners.rows.columns import flat
 from ..combiners.rows.decimal_casts import cast_exactly
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
-from ..messages.json_texts import parsed, shown
-from ..messages.json_values import UNREADABLE, array_of, storable, times_of_texts, value_of
+from ..messages.json_columns.json_texts import parsed, shown
+from ..messages.json_columns.json_values import UNREADABLE, array_of, storable, times_of_texts, value_of
 from .base import only_keys
 from .wal2json_columns import SecondFormat
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..combiners.rows.columns import flat
-from ..messages.json_in import Texts
-from ..messages.json_texts import utf8_of
+from ..messages.json_columns.json_in import Texts
+from ..messages.json_columns.json_texts import utf8_of
 
 _PAIRS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 _MESSAGE = pa.schema(

@@ -14,8 +14,8 @@ from .avro_nodes import Node, Record
 from .avro_resolution import reader_of
 from .avro_schema import AvroType
 from .avro_types import arrow_type
-from .cursors import WORDS, Cursors, Fault
 from .message_format import Decoded, decoded
+from .spans.cursors import WORDS, Cursors, Fault
 
 AT_ONCE = 32_768
 """The messages that are read at once, whose columns fit into the caches of a processor."""
@@ -46,9 +46,13 @@ class AvroDecoder:
         return cls(reader_of(written, read), columns_of(read, name))
 
     def __call__(self, values: pa.BinaryArray) -> Decoded:
+        return self.read(Cursors.of(values))
+
+    def read(self, messages: Cursors) -> Decoded:
+        """The rows of messages, from where they are."""
         tables, faults = [self.schema.empty_table()], [np.zeros(0, np.int8)]
-        for first in range(0, len(values), AT_ONCE):
-            cursors = Cursors.of(values.slice(first, AT_ONCE))
+        for first in range(0, len(messages), AT_ONCE):
+            cursors = messages.slice(first, AT_ONCE)
             columns = self.node.columns(cursors) if isinstance(self.node, Record) else [self.node(cursors)]
             cursors.finished()
             tables.append(pa.table(columns, schema=self.schema))

@@ -124,9 +124,9 @@ class Avro(MessageFormat):
         if found.kind != "AVRO":
             return f"schema {number} of the registry is one of {found.kind}, and not of AVRO"
         decoder = self._decoder(found.text, found.texts)
-        return f"schema {number}: {decoder}" if isinstance(decoder, str) else decoder
+        return f"schema {number}: {decoder}" if isinstance(decoder, str) else decoder.read
 
-    def _decoder(self, written: str, references: tuple[tuple[str, str], ...]) -> Decoder | str:
+    def _decoder(self, written: str, references: tuple[tuple[str, str], ...]) -> AvroDecoder | str:
         return _decoder(written, references, self.read or "", self.references, self.name)
 
 

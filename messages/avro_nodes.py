@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from .column_parts import assembled, gathered, list_of, map_of
-from .cursors import Cursors, Fault, binary_of
-from .decimals import decimals_of_spans
+from .spans.column_parts import assembled, gathered, list_of, map_of
+from .spans.cursors import Cursors, Fault, binary_of
+from .spans.decimals import decimals_of_spans
 
 
 class Node(Protocol):

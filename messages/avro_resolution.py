@@ -37,7 +37,7 @@ from .avro_nodes import (
 )
 from .avro_schema import MISSING, AvroField, AvroType
 from .avro_types import arrow_type, default_value, union_value
-from .cursors import Cursors, Fault, texts_of_spans
+from .spans.cursors import Cursors, Fault, texts_of_spans
 
 _TAKES: dict[str, Callable[[Cursors], np.ndarray]] = {
     "boolean": booleans,

@@ -39,7 +39,8 @@ class Csv(MessageFormat):
     Examples
     --------
     >>> import pyarrow as pa, uncombine as uc
-    >>> format = uc.messages.Csv(pa.schema({"n": pa.int64(), "who": pa.string()}), delimiter=";")
+    >>> columns = pa.schema({"n": pa.int64(), "who": pa.string()})
+    >>> format = uc.messages.Csv(columns, delimiter=";")
     >>> format.decode(pa.array([b"1;ada", b'2;"b;c"\n', b"3"])).table.to_pylist()
     [{'n': 1, 'who': 'ada'}, {'n': 2, 'who': 'b;c'}]
     """

@@ -23,9 +23,11 @@ def format_of(value: Any, what: str = "value=", name: str = "value") -> MessageF
 
     `what` names the argument in errors, and `name` is the column of texts and bytes.
 
-    >>> import pyarrow as pa
-    >>> format_of("string", "key=", "key"), format_of(pa.schema({"n": pa.int64()})).schema.names
-    (Text(name='key'), ['n'])
+    >>> import pyarrow as pa, uncombine as uc
+    >>> uc.messages.format_of("string", "key=", "key")
+    Text(name='key')
+    >>> uc.messages.format_of(pa.schema({"n": pa.int64()})).schema.names
+    ['n']
     """
     if isinstance(value, MessageFormat):
         return value

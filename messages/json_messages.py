@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, TypeMismatch
-from .json_in import Texts
-from .json_texts import parsed
-from .json_values import UNREADABLE, value_of
+from .json_columns.json_in import Texts
+from .json_columns.json_texts import parsed
+from .json_columns.json_values import UNREADABLE, value_of
 from .message_format import Decoded, MessageFormat, decoded
 
 TOLD = 1000
@@ -37,8 +37,9 @@ class Json(MessageFormat):
     Examples
     --------
     >>> import pyarrow as pa, uncombine as uc
-    >>> format = uc.messages.Json(pa.schema({"n": pa.int64(), "at": pa.timestamp("ms", "UTC")}))
-    >>> format.decode(pa.array([b'{"n": 1, "at": "2024-05-01T12:00:00Z"}', b"[1]"])).reasons.to_pylist()
+    >>> columns = pa.schema({"n": pa.int64(), "at": pa.timestamp("ms", "UTC")})
+    >>> values = pa.array([b'{"n": 1, "at": "2024-05-01T12:00:00Z"}', b"[1]"])
+    >>> uc.messages.Json(columns).decode(values).reasons.to_pylist()
     ['it is no object of JSON']
     """
 

@@ -15,6 +15,7 @@ from .json_messages import Json
 from .json_schema import json_columns
 from .message_format import Decoded, MessageFormat
 from .registry import SchemaRegistry
+from .spans.cursors import binary_of
 from .subjects import require_one, subject_schema
 from .wire_header import Decoder, decoded_by_schema
 
@@ -82,7 +83,8 @@ class JsonSchema(MessageFormat):
             return f"the schema registry has no schema {number}"
         if found.kind != "JSON":
             return f"schema {number} of the registry is one of {found.kind}, and not of JSON"
-        return Json(self.schema).decode
+        format = Json(self.schema)
+        return lambda messages: format.decode(binary_of(messages.data, messages.pos, messages.end))
 
 
 __all__ = ["JsonSchema"]

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from .column_parts import assembled, list_of, map_of
-from .cursors import PAD, Cursors, Fault, binary_of, not_utf8
 from .proto_scalars import FIXED32, FIXED64, SPAN, VARINT, Scalars, packed, scalars, taken, wire_type
 from .proto_text import ProtoField, ProtoMessage
 from .proto_types import DURATION, TIMESTAMP, WRAPPERS, ProtoSchema
+from .spans.column_parts import assembled, list_of, map_of
+from .spans.cursors import PAD, Cursors, Fault, binary_of, not_utf8
 
 _ENTRY = "map entry"
 """The name of the messages in which a map has its keys and values; no message of a file has one like it."""
+
+_MANY = 1 << 29
+"""The number after those that fields have; it stands for all unknown fields."""
 
 _EARLIEST, _LATEST = -62_135_596_800, 253_402_300_799
 """The seconds of the years 1 and 9999, which a Timestamp keeps to."""
@@ -83,7 +86,7 @@ class MessageReader:
         while len(going):
             is_all = len(going) == len(c)
             some = c if is_all else c.part(going)
-            tags = some.varints()
+            tags = self._known(some, some.varints(), fields)
             for tag in _distinct(tags[some.fault == 0]):
                 mask = (tags == tag) & (some.fault == 0)
                 if mask.all():
@@ -98,6 +101,13 @@ class MessageReader:
             going = going[(some.pos < some.end) & (some.fault == 0)]
         return [self._column(c, one, met[one.number], begins) for one in fields.values()]
 
+    def _known(self, c: Cursors, tags: np.ndarray, fields: dict[int, ProtoField]) -> np.ndarray:
+        """The tags, with one for all unknown fields of a wire type, since random bytes have many."""
+        numbers = tags >> np.uint64(3)
+        c.fail((numbers == 0) | (numbers >= _MANY), Fault.FIELD)
+        known = np.isin(numbers, np.array(list(fields), np.uint64))
+        return tags if known.all() else np.where(known, tags, (tags & np.uint64(7)) | np.uint64(_MANY << 3))
+
     def _take(
         self, c: Cursors, tag: int, fields: dict[int, ProtoField], met: dict[int, _Values], owners: np.ndarray
     ) -> None:
@@ -108,8 +118,6 @@ class MessageReader:
             c.fail(everyone, Fault.GROUP)
         elif wire not in (VARINT, FIXED64, SPAN, FIXED32):
             c.fail(everyone, Fault.WIRE)
-        elif not 0 < number < 1 << 29:
-            c.fail(everyone, Fault.FIELD)
         elif number not in fields:
             if self.name == _ENTRY:
                 c.fail(everyone, Fault.ENTRY)
@@ -267,7 +275,7 @@ def _text(
 
 
 def _merged(c: Cursors, met: _Values, some: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The spans of a message that is there once; one that is there in parts is put together behind the others."""
+    """The spans of a message that is there once; one that is there in parts is put together after the others."""
     starts, ends = np.zeros(len(c), np.int64), np.zeros(len(c), np.int64)
     counts = np.zeros(len(c), np.int64)
     for owners, low, high in zip(met.owners, met.first, met.second, strict=True):

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
-from .cursors import WORDS, Cursors, Fault
 from .message_format import Decoded, MessageFormat, decoded
 from .proto_columns import MessageReader
 from .proto_types import ProtoSchema
 from .registry import SchemaRegistry
+from .spans.cursors import WORDS, Cursors, Fault
 from .subjects import require_one, subject_schema
 from .wire_header import Decoder, Part, decoded_by_schema, together
 
@@ -56,7 +56,8 @@ class Protobuf(MessageFormat):
     Examples
     --------
     >>> import pyarrow as pa, uncombine as uc
-    >>> format = uc.messages.Protobuf('syntax = "proto3"; message Order { int64 n = 1; optional string who = 2; }')
+    >>> fields = "int64 n = 1; optional string who = 2;"
+    >>> format = uc.messages.Protobuf(f'syntax = "proto3"; message Order {{ {fields} }}')
     >>> format.decode(pa.array([b"\x08\x03", b"\x08\x04\x12\x03ada"])).table.to_pylist()
     [{'n': 3, 'who': None}, {'n': 4, 'who': 'ada'}]
     """
@@ -146,16 +147,15 @@ def _decoded(reader: MessageReader, cursors: Cursors) -> Decoded:
     schema = pa.schema(reader.schema.columns(reader.name))
     tables, faults = [schema.empty_table()], [np.zeros(0, np.int8)]
     for first in range(0, len(cursors), AT_ONCE):
-        part = cursors.part(np.arange(first, min(first + AT_ONCE, len(cursors))))
+        part = cursors.slice(first, AT_ONCE)
         tables.append(pa.table(reader(part), schema=schema))
         faults.append(part.fault)
     fault = np.concatenate(faults)
     return decoded(pa.concat_tables(tables), fault != 0, [WORDS[Fault(code)] for code in fault[fault != 0]])
 
 
-def _indexed(written: ProtoSchema, reader: MessageReader, values: pa.BinaryArray) -> Decoded:
+def _indexed(written: ProtoSchema, reader: MessageReader, cursors: Cursors) -> Decoded:
     """The rows of messages that begin with the place of their type in its file, of which a zero is the first one."""
-    cursors = Cursors.of(values)
     counts = cursors.longs()
     cursors.fail((counts < 0) | (counts > DEEPEST), Fault.LENGTH)
     parts = list[Part]()
@@ -171,7 +171,7 @@ def _indexed(written: ProtoSchema, reader: MessageReader, values: pa.BinaryArray
     for code in np.unique(cursors.fault):
         if code:
             parts.append((np.flatnonzero(cursors.fault == code), WORDS[Fault(code)]))
-    return together(parts, pa.schema(reader.schema.columns(reader.name)), len(values))
+    return together(parts, pa.schema(reader.schema.columns(reader.name)), len(cursors))
 
 
 def _misfit(written: ProtoSchema, reader: MessageReader, path: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from .cursors import Cursors, Fault
+from .spans.cursors import Cursors, Fault
 
 VARINT, FIXED64, SPAN, FIXED32 = 0, 1, 2, 5
 """The wire types that are read."""

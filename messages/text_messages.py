@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument
-from .json_texts import utf8_of
+from .json_columns.json_texts import utf8_of
 from .message_format import Decoded, MessageFormat, decoded
 
 

@@ -11,13 +11,14 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from .cursors import Cursors, binary_of
 from .message_format import Decoded, reason_of
+from .spans.cursors import Cursors
 
 HEADER = 5
 NO_HEADER = "it does not begin with the zero and the schema number of Confluent's wire format"
 
-Decoder = Callable[[pa.BinaryArray], Decoded]
+Decoder = Callable[[Cursors], Decoded]
+"""Decodes messages from where they are, which is after their headers."""
 
 Part: TypeAlias = tuple[np.ndarray, Decoded | str]
 """The places of some messages, with what they are."""
@@ -41,7 +42,7 @@ def decoded_by_schema(values: pa.BinaryArray, schema: pa.Schema, decoder: Callab
         if isinstance(read, str):
             parts.append((some, read))
         else:
-            parts.append((some, read(binary_of(cursors.data, cursors.pos[some] + HEADER, cursors.end[some]))))
+            parts.append((some, read(Cursors(cursors.data, cursors.pos[some] + HEADER, cursors.end[some]))))
     return together(parts, schema, len(values))
 
 

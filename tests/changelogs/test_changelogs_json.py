@@ -20,8 +20,8 @@ import uncombine as uc
 from uncombine.changelogs.json_out import texts_of
 from uncombine.changelogs.wal2json import Wal2Json
 from uncombine.changelogs.wal2json_columns import Image, SecondFormat, Usual
-from uncombine.messages import json_in
-from uncombine.messages.json_in import Texts
+from uncombine.messages.json_columns import json_in
+from uncombine.messages.json_columns.json_in import Texts
 
 UTC_MICROS = pa.timestamp("us", "UTC")
 WINDOW = pa.struct([("start", UTC_MICROS), ("end", UTC_MICROS)])

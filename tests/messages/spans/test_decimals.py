@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from seeds import seeds
 
-from uncombine.messages.decimals import decimals_of_spans
+from uncombine.messages.spans.decimals import decimals_of_spans
 
 
 @pytest.mark.parametrize("seed", seeds(20))

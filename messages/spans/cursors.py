@@ -3,7 +3,7 @@
 A message is a span of one memory. Each reader takes the next value of every message, and moves on. A message that has
 no such value gets a fault, which stays; its later values have no meaning, and no reader leaves its span for good.
 
-Guarded by tests/messages/test_cursors.py.
+Guarded by tests/messages/spans/test_cursors.py.
 """
 
 from __future__ import annotations
@@ -101,6 +101,11 @@ class Cursors:
     def part(self, places: np.ndarray) -> Cursors:
         """Some of the messages."""
         return Cursors(self.data, self.pos[places], self.end[places], self.fault[places])
+
+    def slice(self, first: int, count: int) -> Cursors:
+        """Some messages that follow each other."""
+        some = slice(first, first + count)
+        return Cursors(self.data, self.pos[some], self.end[some], self.fault[some].copy())
 
     def put(self, places: np.ndarray, part: Cursors) -> None:
         """Go on where a part of the messages is."""

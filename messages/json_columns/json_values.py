@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..combiners.rows.decimal_casts import near
+from ...combiners.rows.decimal_casts import near
 from .json_texts import LongNumber, parsed, plain_text
 
 UNREADABLE = (

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from ..combiners.rows.columns import flat
-from ..combiners.rows.decimal_casts import far_in
+from ...combiners.rows.columns import flat
+from ...combiners.rows.decimal_casts import far_in
 from .json_texts import deep, parsed
 from .json_values import UNREADABLE, array_of, storable, value_of
 

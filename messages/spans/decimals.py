@@ -1,6 +1,6 @@
 """Decimals from the bytes of whole numbers, for many at once.
 
-Guarded by tests/messages/test_decimals.py.
+Guarded by tests/messages/spans/test_decimals.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from seeds import seeds
 
-from uncombine.messages.cursors import Cursors, Fault, binary_of, not_utf8
+from uncombine.messages.spans.cursors import Cursors, Fault, binary_of, not_utf8
 
 
 def varint(number: int) -> bytes:

@@ -1,0 +1,1 @@
+"""Texts of JSON as columns of known types."""

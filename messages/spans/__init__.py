@@ -1,0 +1,1 @@
+"""Values of many messages in one memory, read at once."""
