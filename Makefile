@@ -10,10 +10,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-seeds bench-nexmark bench-scaling bench-world full soak coverage mutate busy matrix oracle docs docs-serve release clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-seeds bench-nexmark bench-scaling bench-world full kafka soak coverage mutate busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-seeds | bench-nexmark | bench-scaling | bench-world | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
+	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-seeds | bench-nexmark | bench-scaling | bench-world | kafka | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -39,6 +39,10 @@ test: lint
 # The rest: what is built of the code, damaged data, and the tools of tests.
 full: .venv
 	$(BIN)/python -m pytest -n 2 --draw -m "full and not soak" $(PYTEST_ARGS)
+
+# A broker of Kafka on loopback, from jars that Maven copies to out/, and all that reads it.
+kafka: .venv
+	$(BIN)/python tests/support/kafka/run.py $(PYTEST_ARGS)
 
 lint: .venv
 	$(BIN)/ruff check .

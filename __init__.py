@@ -122,6 +122,7 @@ __all__ = [  # noqa: RUF022
     "flow",
     "Files",
     "SchemaRegistry",
+    "Kafka",
     "Flow",
     "Result",
     "Tuning",
@@ -248,6 +249,7 @@ if TYPE_CHECKING:
     from .evolution import Evolution, evolve
     from .files.files import Files
     from .flows.evolution.deletion import Deletion
+    from .kafka.kafka import Kafka
     from .local.script import Clock, Elements, Watermark
     from .messages.registry import SchemaRegistry
     from .plot.costs import trigger_costs
@@ -276,6 +278,7 @@ else:
         "evolve": ".evolution",
         "Files": ".files.files",
         "SchemaRegistry": ".messages.registry",
+        "Kafka": ".kafka.kafka",
         "Watermark": ".local.script",
         "compare": ".comparing",
         "flow": ".doors",

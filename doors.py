@@ -55,15 +55,16 @@ def flow(
     rows
         * a DataFrame of Spark, bounded or streaming;
         * a path, a list of paths, or `uc.Files`;
+        * topics of Kafka: `uc.Kafka`;
         * a table: of pyarrow, pandas, Polars, DuckDB, or of anything with `__arrow_c_stream__`; a list of dicts, or a
           dict of columns. A dataset of pyarrow, a lazy frame and a generator are read whole, here and now;
         * a script: a list of `uc.Elements`, `uc.Watermark` and `uc.Clock`;
         * a `pyarrow.Schema`, for rows that come later, by a script.
     spark
-        A session, on which files and tables are run; without it they are run in this process. A DataFrame of Spark has
-        its own.
+        A session, on which files, topics and tables are run; without it they are run in this process. A DataFrame of
+        Spark has its own.
     streaming
-        For files on Spark: True also reads files that appear later, each once, as Spark's file source tracks them.
+        For files and topics on Spark: True also reads files and messages that appear later, each once.
     time
         The event time column; or an expression that computes the event times, such as `uc.col("ms").cast_time("ms")`.
         Its values are in the column `event_time`, beside the others. A row without a time there is a bad row.
@@ -136,7 +137,8 @@ def flow(
         max_future=max_future,
         event_time=event_time,
     )
-    over = flow_over(_opened(rows, spark, settings, streaming, tuned), settings, changelog)
+    unread = _opened(rows, spark, settings, streaming, tuned, changelog is not None)
+    over = flow_over(unread, settings, changelog)
     return replace(over, door=Door(getattr(rows, "sparkSession", spark), tuned))
 
 
@@ -155,8 +157,9 @@ class Door:
             )
         if isinstance(rows, Files):
             rows = rows.bounded()
+        changelog = source.reading is not None
         spark = None if hasattr(rows, "isStreaming") else self.spark
-        unread = _opened(rows, spark, settings, False, self.tuning)
+        unread = _opened(rows, spark, settings, False, self.tuning, changelog)
         expected = source.reading.message_schema if source.reading is not None else None
         for name in expected.names if expected is not None else ():
             require_column(name, unread.schema.names, "the messages of the history")
@@ -183,14 +186,18 @@ def _check_others(names: Iterable[str]) -> None:
         raise InvalidArgument(f"uc.flow() has no option {name!r}: {where}")
 
 
-def _opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
+def _opened(
+    rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning, changelog: bool
+) -> UnreadSource:
     if spark is not None or hasattr(rows, "isStreaming"):
         from .sparkops.opening import opened
 
-        return opened(rows, spark, settings, streaming, tuning)
+        return opened(rows, spark, settings, streaming, tuning, changelog)
     if streaming:
-        raise InvalidArgument("streaming=True needs spark=, such as uc.session(): it reads files as they appear")
-    return opened_here(rows, settings)
+        raise InvalidArgument(
+            "streaming=True needs spark=, such as uc.session(): it reads files, or messages of Kafka, as they appear"
+        )
+    return opened_here(rows, settings, changelog)
 
 
 __all__ = ["flow"]

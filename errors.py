@@ -117,6 +117,18 @@ class UnreadableFile(UncombineError, OSError):
         self.path = path
 
 
+class BrokerUnreachable(UncombineError, ConnectionError):
+    """A cluster of Kafka does not answer, or does not let this process in; no message is at fault."""
+
+
+class MessagesLost(UncombineError, LookupError):
+    """Messages that were not read yet are not in their topic any more."""
+
+
+class UnreadableMessage(UncombineError, ValueError):
+    """A message of a topic cannot be read in the form that the flow was told."""
+
+
 class StateMismatch(UncombineError, ValueError):
     """Data that the library stored or sent was made by another flow, combiner or version, or is damaged."""
 

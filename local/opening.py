@@ -19,18 +19,22 @@ from ..files.files import Files, is_path
 from ..flows.changelog_reading import Reading
 from ..flows.event_time import EventTime
 from ..flows.settings import Settings
+from ..kafka.kafka import Kafka
 from .data_files import files_opened
 from .local_inputs import times_read
 from .script import Clock, Elements, Entry, Watermark, check_script, rows_table, tables_of, with_times
 from .sources import LocalSource
+from .topics import topics_opened
 
 
-def opened(rows: Any, settings: Settings) -> UnreadSource:
-    """Anything that a flow takes without Spark, ready to be read."""
+def opened(rows: Any, settings: Settings, changelog: bool = False) -> UnreadSource:
+    """Anything that a flow takes without Spark, ready to be read; `changelog` is for the messages of one."""
     if is_path(rows):
         rows = Files(rows)
     if isinstance(rows, Files):
         return files_opened(rows, settings)
+    if isinstance(rows, Kafka):
+        return topics_opened(rows, settings, changelog)
     streaming = settings.strategy is not None
     if isinstance(rows, pa.Schema):
         return _of_schema(plain_schema(rows), streaming)

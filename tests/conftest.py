@@ -113,10 +113,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(f"{item.nodeid} has an address, so that processes cannot share it: give ids=")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        if "broker" in getattr(item, "fixturenames", ()):
+            item.add_marker("kafka")
         marks = {mark.name for mark in item.iter_markers()}
         days = _days(item, marks) if config.option.draw else 1
         if days > 1 and not seeds.is_drawn(item.nodeid, days):
             item.add_marker("full")
+    if "kafka" not in config.option.markexpr:
+        left = [item for item in items if item.get_closest_marker("kafka")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not item.get_closest_marker("kafka")]
     if (worker := getattr(config, "workerinput", None)) is not None:
         scopes = {item.nodeid: _scope_of(item) for item in items if item.get_closest_marker("spark")}
         Path(worker["items"], worker["workerid"]).write_text(json.dumps(scopes))
@@ -124,7 +130,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _days(item: pytest.Item, marks: set[str]) -> int:
     """An item is drawn on one of so many days."""
-    if marks & {"daily", "soak"}:
+    if marks & {"daily", "soak", "kafka"}:
         return 1
     if "spark" in marks:
         return seeds.DAYS
@@ -146,6 +152,19 @@ def _scope_of(item: pytest.Item) -> str:
     """The scope of an item that needs Spark: examples and items with the fixture `spark` share a session."""
     shared = "spark" in getattr(item, "fixturenames", ()) or "test_doctests.py" in item.nodeid
     return _SHARED if shared else _PROGRAM + item.nodeid.partition("::")[0]
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One broker of Kafka for the whole run."""
+    from kafka_broker import Broker, why_not
+
+    if (reason := why_not()) is not None:
+        pytest.skip(reason)
+    broker = Broker(tmp_path_factory.mktemp("kafka"))
+    broker.start()
+    yield broker
+    broker.stop()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""Topics of Kafka as Arrow tables."""
