@@ -20,7 +20,9 @@ from .flows.event_time import event_time_of
 from .flows.flow import Flow
 from .flows.settings import Settings
 from .flows.tuning import Tuning
+from .kafka.kafka import Kafka
 from .local.opening import opened as opened_here
+from .local.topics import by_partition, without_partition
 from .panes.grouping.grouping import EVENT_TIME
 from .panes.watermarks.watermark_strategies import WatermarkStrategy
 from .windows import Span
@@ -137,8 +139,10 @@ def flow(
         max_future=max_future,
         event_time=event_time,
     )
+    if isinstance(rows, Kafka) and streaming:
+        settings = by_partition(settings)
     unread = _opened(rows, spark, settings, streaming, tuned, changelog is not None)
-    over = flow_over(unread, settings, changelog)
+    over = without_partition(flow_over(unread, settings, changelog))
     return replace(over, door=Door(getattr(rows, "sparkSession", spark), tuned))
 
 

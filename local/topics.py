@@ -22,8 +22,10 @@ from ..kafka.bounded import divided, parts_now
 from ..kafka.kafka import Kafka
 from ..kafka.partitions import Part
 from ..kafka.reading import read_parts
-from ..kafka.rows import MessageRows, refuse
+from ..kafka.rows import PARTITION, MessageRows, refuse
 from ..panes.grouping.grouping import EVENT_TIME
+from ..panes.selection import Select
+from ..panes.watermarks.watermark_strategies import BoundedLag, Monotonic, PerSource
 from .sources import WithoutSpark
 from .threads import in_threads
 
@@ -101,6 +103,27 @@ def columns_named(settings: Settings) -> list[str]:
     return [name for name in (settings.time, settings.processing_time, *computed) if name is not None]
 
 
+def by_partition(settings: Settings) -> Settings:
+    """The options of a stream of topics: a watermark that follows event times follows those of each partition."""
+    strategy = settings.strategy
+    if isinstance(strategy, BoundedLag):
+        return replace(settings, watermark=PerSource(PARTITION, lag=strategy.lag))
+    return replace(settings, watermark=PerSource(PARTITION)) if isinstance(strategy, Monotonic) else settings
+
+
+def is_by_partition(settings: Settings) -> bool:
+    """True if the watermark is one of each partition."""
+    return isinstance(settings.strategy, PerSource) and settings.strategy.column == PARTITION
+
+
+def without_partition(flow: Flow) -> Flow:
+    """The flow without the column that the watermark alone reads."""
+    names = tuple(name for name in flow.source_schema.names if name != PARTITION)
+    if len(names) == len(flow.source_schema) or flow.stages or flow.transforms:
+        return flow
+    return replace(flow, transforms=(Select(names),))
+
+
 def topics_opened(kafka: Kafka, settings: Settings, changelog: bool) -> UnreadSource:
     """The topics, looked up, with the columns of their rows."""
     kafka.check_bounded()
@@ -122,4 +145,11 @@ def topics_opened(kafka: Kafka, settings: Settings, changelog: bool) -> UnreadSo
     return UnreadSource(message_rows.schema, source, strict=not leaves_out)
 
 
-__all__ = ["LocalTopics", "columns_named", "topics_opened"]
+__all__ = [
+    "LocalTopics",
+    "by_partition",
+    "columns_named",
+    "is_by_partition",
+    "topics_opened",
+    "without_partition",
+]

@@ -24,7 +24,18 @@ A row with two nulls is of no source and only carries the processing time."""
 
 _ABOUT = b"uncombine.parcel"
 
-_KINDS = frozenset({"cells", "rows", "marks", "hold", "clock", "panes", "left_out", "nothing", "piece"})
+READS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("offset", pa.int64()),
+        ("end", pa.int64()),
+        ("idle", pa.bool_()),
+        ("at", pa.int64()),
+    ]
+)
+"""How far each source has been read after the batch of a processing time."""
+
+_KINDS = frozenset({"cells", "rows", "marks", "hold", "reads", "clock", "panes", "left_out", "nothing", "piece"})
 _NUMBERS = ("at", "bad", "unassigned", "lo", "input")
 
 _CHECK = 4
@@ -38,9 +49,10 @@ _PACKING = pa.ipc.IpcWriteOptions(compression="lz4" if pa.Codec.is_available("lz
 class Parcel:
     """A part of a bundle, for one shard.
 
-    `kind` is "cells", "rows", "marks" (watermark reports), "hold" (a time that no report of the input passes), "clock"
-    (only the processing time `at` of another source, up to which timers fire), "panes" (from the shard to the result),
-    "left_out" (rows without a result, on their way past later steps), or "nothing" (asks for the result of no rows).
+    `kind` is "cells", "rows", "marks" (watermark reports), "hold" (a time that no report of the input passes), "reads"
+    (how far each source of the input is read), "clock" (only the processing time `at` of another source, up to which
+    timers fire), "panes" (from the shard to the result), "left_out" (rows without a result, on their way past later
+    steps), or "nothing" (asks for the result of no rows).
     All cells of a parcel came at one processing time, `at`. Rows, reports and holds belong to one `input` of the shard.
     """
 

@@ -26,12 +26,13 @@ from .pieces import pieces
 from .routes.tasks import batches_of
 from .source import SparkSource
 from .sql_types import spark_schema
+from .topics_input import TopicsInput
 from .wire import WIRE_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from .planners.file_planner import FilePlanner
+    from .planners.planner import Planner
 
 
 def opened_over(input: Input, settings: Settings) -> UnreadSource:
@@ -70,7 +71,7 @@ class ChangelogInput(Input):
         return self.messages.streaming
 
     @property
-    def planner(self) -> FilePlanner | None:  # type: ignore[override]
+    def planner(self) -> Planner | None:  # type: ignore[override]
         return self.messages.planner
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:
@@ -88,7 +89,7 @@ class ChangelogInput(Input):
 
     def replayed(self) -> Input:
         messages = self.messages.replayed()
-        strict = isinstance(messages, FilesInput) and messages.strict
+        strict = isinstance(messages, FilesInput | TopicsInput) and messages.strict
         return replace(self, messages=messages, reading=replace(self.reading, strict=strict))
 
     def slowed(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Guarded by tests/sparkops/test_event_times.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from ..errors import TypeMismatch
 from ..flows.changelog_reading import Reading
 from ..flows.event_time import EventTime
 from ..panes.parcels import AT
+from ..panes.watermarks.watermarks import Read
 from .session import BATCH_BYTES, NO_LIMIT
 from .sql_types import arrow_type
 from .tuning.thin_function import thin_function
@@ -28,12 +29,15 @@ from .wire import WIRE_DDL
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from .planners.file_planner import FilePlanner
+    from .planners.planner import Planner
 
 Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 
 Hold = Callable[[int, int], Iterator[tuple[int, int, bytes]]]
 """Gives the packed rows that say how far the watermark may go, at a processing time; a task with steps has one."""
+
+ReadTo = Callable[[Mapping[str, Read], int], Iterator[tuple[int, int, bytes]]]
+"""Gives the packed rows that say how far each source is read, at a processing time; a task with steps has one."""
 
 Metric = Callable[[str], str]
 """Gives the name of the metric for a part of a flow."""
@@ -44,7 +48,7 @@ class OuterTask(ABC):
 
     A task can name the columns whose texts can stay dictionaries (`coded`), those that it needs for its result, beside
     such as it shows (`needed`; None means all), can show rows of files that cannot be read (`unreadable`), and can send
-    the time that the watermark waits for (`hold`).
+    the time that the watermark waits for (`hold`), or how far each source is read (`read_to`).
     """
 
     task: Task
@@ -66,6 +70,10 @@ class OuterTask(ABC):
     def hold(self) -> Hold | None:
         return getattr(self.task, "hold", None)
 
+    @property
+    def read_to(self) -> ReadTo | None:
+        return getattr(self.task, "read_to", None)
+
 
 class Input(ABC):
     """Rows of a known schema, over which tasks can run."""
@@ -75,7 +83,7 @@ class Input(ABC):
     streaming: bool
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows."""
-    planner: FilePlanner | None = None
+    planner: Planner | None = None
     """The planner of the library that knows which of its parts are read; None if Spark does."""
 
     @abstractmethod
@@ -205,7 +213,7 @@ class TimedInput(Input):
         return self.rows.streaming
 
     @property
-    def planner(self) -> FilePlanner | None:  # type: ignore[override]
+    def planner(self) -> Planner | None:  # type: ignore[override]
         return self.rows.planner
 
     def mapped(self, task: Task, columns: list[str], at: str | None, schema: Any, metric: Metric) -> DataFrame:

@@ -20,24 +20,35 @@ from ..files.files import Files, Order, is_path
 from ..files.paths import absolute, without_parameters
 from ..flows.settings import Settings
 from ..flows.tuning import Tuning
+from ..kafka.kafka import Kafka
 from ..local.opening import opened as opened_here
 from ..local.sources import LocalSource
+from ..local.topics import columns_named, is_by_partition
 from ..panes.watermarks.watermark_strategies import IngressTime
 from .changelogs import opened_over
 from .files_input import FilesInput
 from .inputs import DataFrameInput
 from .planners.data_source import LIMITS
 from .planners.file_planner import FilePlanner
+from .planners.topic_planner import TopicPlanner
 from .scans.watermark import unused_watermark
 from .spark_private import cores
 from .sql_types import dataframe_of, spark_schema
+from .topics_input import TopicsInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning) -> UnreadSource:
-    """Anything that a flow on Spark takes, ready to be read."""
+def opened(
+    rows: Any,
+    spark: SparkSession | None,
+    settings: Settings,
+    streaming: bool,
+    tuning: Tuning,
+    changelog: bool = False,
+) -> UnreadSource:
+    """Anything that a flow on Spark takes, ready to be read; `changelog` is for the messages of one."""
     if is_dataframe(rows):
         if spark is not None:
             raise InvalidArgument("a DataFrame has its own session: leave spark= out")
@@ -49,8 +60,12 @@ def opened(rows: Any, spark: SparkSession | None, settings: Settings, streaming:
         rows = Files(rows)
     if isinstance(rows, Files):
         return _of_files(rows, spark, settings, streaming)
+    if isinstance(rows, Kafka):
+        return _of_topics(rows, spark, settings, streaming, changelog)
     if streaming:
-        raise InvalidArgument("streaming=True is for files: leave it out, or give a DataFrame of spark.readStream")
+        raise InvalidArgument(
+            "streaming=True is for files and topics: leave it out, or give a DataFrame of spark.readStream"
+        )
     return _of_rows(rows, spark, settings, tuning)
 
 
@@ -84,6 +99,29 @@ def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: 
     planner = None if order is None else _planner(files, order, form, settings, cores(spark))
     input = FilesInput(
         spark=spark, paths=paths, format=form, streaming=streaming, options=tracking, planner=planner, files=files
+    )
+    return opened_over(input, settings)
+
+
+def _of_topics(kafka: Kafka, spark: SparkSession, settings: Settings, streaming: bool, changelog: bool) -> UnreadSource:
+    (kafka.check_streaming if streaming else kafka.check_bounded)()
+    if kafka.max_rows_per_batch is not None and not LIMITS:
+        raise InvalidArgument(
+            "max_rows_per_batch= needs Spark 4.2: leave it out, and each batch has all messages that are there, or "
+            "read the topics by Spark's own connector, spark.readStream.format('kafka') with maxOffsetsPerTrigger"
+        )
+    partitioned = streaming and is_by_partition(settings)
+    message_rows = kafka.opened(named=partitioned, more=columns_named(settings), changelog=changelog)
+    many = cores(spark)
+    input = TopicsInput(
+        spark=spark,
+        kafka=kafka,
+        message_rows=message_rows,
+        streaming=streaming,
+        leaves_out=kafka.leaves_out(streaming),
+        planner=TopicPlanner(kafka, many) if streaming else None,
+        cores=many,
+        partitioned=partitioned,
     )
     return opened_over(input, settings)
 

@@ -38,11 +38,24 @@ class SourceProgress:
     watermark: datetime | None = None
     last_report: datetime | None = None
     idle: bool = False
+    offset: int | None = None
+    """The next offset of a partition of Kafka; None for other sources."""
+    end: int | None = None
+    """The offset at which the partition ended when the batch was planned."""
+
+    @property
+    def behind(self) -> int | None:
+        """The number of offsets of a partition that were there and not read; None for other sources."""
+        return None if self.offset is None or self.end is None else self.end - self.offset
 
     def to_dict(self) -> dict[str, Any]:
         """The source as values that JSON has."""
         times = {name: getattr(self, name) for name in ("watermark", "last_report")}
-        return {**asdict(self), **{name: None if time is None else time.isoformat() for name, time in times.items()}}
+        return {
+            **asdict(self),
+            "behind": self.behind,
+            **{name: None if time is None else time.isoformat() for name, time in times.items()},
+        }
 
 
 @dataclass(frozen=True)
@@ -129,8 +142,9 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class FlowProgress:
-    """The progress of one flow in a batch: its stages in order, and the numbers of files that it skipped and of rows of
-    other files that it left out because they are unreadable.
+    """The progress of one flow in a batch: its stages in order, and the numbers of files that it skipped, of rows of
+    other files or messages that it left out because they are unreadable, and of offsets of Kafka that were not read and
+    are not in their topic any more.
 
     >>> from uncombine.sparkops.progress import FlowProgress
     >>> FlowProgress(files_skipped=2).stages
@@ -140,6 +154,7 @@ class FlowProgress:
     stages: tuple[StageProgress, ...] = ()
     files_skipped: int = 0
     rows_unreadable: int = 0
+    offsets_lost: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers, with those of the stages, as values that JSON has."""
@@ -147,7 +162,8 @@ class FlowProgress:
         return {**numbers, "stages": [stage.to_dict() for stage in self.stages]}
 
     def __str__(self) -> str:
-        lost = [f"{self.rows_unreadable:,} unreadable rows left out of files"] if self.rows_unreadable else []
+        lost = [f"{self.rows_unreadable:,} unreadable rows left out"] if self.rows_unreadable else []
+        lost += [f"{self.offsets_lost:,} offsets lost"] if self.offsets_lost else []
         if len(self.stages) == 1:
             return "; ".join([str(self.stages[0]), *lost])
         return "; ".join([*(f"stage {i}: {stage}" for i, stage in enumerate(self.stages, 1)), *lost])
@@ -291,11 +307,10 @@ def progress_of(last: Any) -> Progress:
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
     files = [row for part, row in parts.items() if part.startswith(FILES)]
-    skipped, unreadable = (
-        sum(int(row.get(name) or 0) for row in files) for name in ("files_skipped", "rows_unreadable")
-    )
+    names = ("files_skipped", "rows_unreadable", "offsets_lost")
+    counts = {name: sum(int(row.get(name) or 0) for row in files) for name in names}
     stages = tuple(_stage(parts[str(number)].get("counts") or {}) for number in numbers)
-    return FlowProgress(stages=stages, files_skipped=skipped, rows_unreadable=unreadable)
+    return FlowProgress(stages=stages, **counts)
 
 
 def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) -> None:
@@ -340,7 +355,9 @@ def _stage(counts: Any) -> StageProgress:
     values["lateness"] = tuple(values.pop(name) for name in LATENESS)
     values |= {name: _time(numbers.get(name)) for name in CLOCKS}
     rows = json.loads(numbers.get(SOURCES) or "[]")
-    sources = tuple(SourceProgress(place, name, _time(at), _time(last), idle) for place, name, at, last, idle in rows)
+    sources = tuple(
+        SourceProgress(place, name, _time(at), _time(last), idle, *read) for place, name, at, last, idle, *read in rows
+    )
     return StageProgress(**values, sources=sources)
 
 

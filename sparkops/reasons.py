@@ -219,7 +219,9 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
     where = f" of input {first['input']}{f' ({of})' if of else ''}" if len(inputs) > 1 else ""
     more = f" and {others} more" if others else ""
     since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"
-    return f" because {name}{where}{more} has had no later time{since}"
+    left = 0 if first["end"] is None else first["end"] - first["offset"]
+    behind = f", and is {left:,} offsets behind its end" if left else ""
+    return f" because {name}{where}{more} has had no later time{since}{behind}"
 
 
 def _waiting(step: StoredStep, row: Mapping[str, Any], holder: str, key: Mapping[str, Any]) -> str:

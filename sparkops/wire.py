@@ -30,6 +30,10 @@ UNREADABLE = -2
 """The `lo` of a row that is added up and dropped before the shuffle: its payload is the number of rows of files, as
 text, that could not be read."""
 
+LOST = -3
+"""The `lo` of a row that is added up and dropped before the shuffle: its payload is the number of offsets of topics, as
+text, that are not there any more."""
+
 _PART = b"a part: "
 """The first bytes of a part. A parcel begins in another way."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from ..parcels import AT, Parcel, parts
-from ..watermarks.watermarks import Report, Watermarks
+from ..watermarks.watermarks import Read, Report, Watermarks
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,8 @@ class Arrival:
     """True if the watermark runs from the beginning to the end of time within the bundle."""
     hold: int | None = None
     """The least time of the rows of the input that are there and not read yet; None if it is as before."""
+    reads: Mapping[str, Read] | None = None
+    """How far each source of the input has been read; None if it is as before, or not known."""
     marks: Watermarks | None = None
     """The watermarks that the input has from now on, as a former flow left them; None if they are as before."""
 
@@ -34,6 +36,7 @@ class _Parts:
     cells: list[Parcel] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
     holds: list[int] = field(default_factory=list)
+    reads: dict[str, Read] = field(default_factory=dict)
 
     def arrival(self, whole: bool) -> Arrival:
         return Arrival(
@@ -42,6 +45,7 @@ class _Parts:
             reports=self.reports,
             whole=whole and bool(self.rows or self.cells),
             hold=min(self.holds, default=None),
+            reads=self.reads or None,
         )
 
 
@@ -59,6 +63,10 @@ def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) ->
             case "marks":
                 for at, reports in reports_by_time(parcel.table).items():
                     here.setdefault(at, _Parts()).reports.extend(reports)
+            case "reads":
+                for row in parcel.table.to_pylist():  # few: one a source
+                    read = Read(row["offset"], row["end"], row["idle"])
+                    here.setdefault(row["at"], _Parts()).reads[row["source"]] = read
             case "hold":
                 for at, reports in reports_by_time(parcel.table).items():
                     here.setdefault(at, _Parts()).holds.extend(time for _, time in reports if time is not None)

@@ -112,7 +112,7 @@ class Shard:
         shard, moved = shard._with_clock()  # before the rows come
         out += moved
         reports, holds = [arrival.reports for arrival in inputs], [arrival.hold for arrival in inputs]
-        marks = shard.watermarks.told(reports, at, holds)
+        marks = shard.watermarks.told(reports, at, holds, [arrival.reads for arrival in inputs])
         if any(arrival.marks is not None for arrival in inputs):
             marks = marks.placed([arrival.marks for arrival in inputs])
         shard = replace(shard, watermarks=marks)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import StateMismatch
 from ...windows.times import MAX_TIME
-from .watermarks import InputWatermarks, Watermarks
+from .watermarks import InputWatermarks, Read, Watermarks
 
 _LATENESS = re.compile(r"[0-9]{1,19}")
 """The text of an allowed lateness, in microseconds; earlier versions did not note it."""
@@ -34,12 +34,15 @@ def read_extra(text: bytes) -> dict[str, Any]:
         numbers = [one[name] for one in (marks, *inputs) for name in ("least", "now")]
         numbers += [number for _, *both in sources for number in (*both, *[0] * (2 - len(both)))]
         numbers += [one.get(name, MAX_TIME) for one in inputs for name in ("hold", "idle_after")]
+        reads = [read for one in inputs for read in one.get("reads", [])]
+        numbers += [number for _, offset, end, _ in reads for number in (offset, end)]
         numbers += [0 if extra["timer"] is None else extra["timer"]]
         right = isinstance(extra["made_by"], dict) and isinstance(extra["made_by"].get("stage"), str)
         right &= isinstance(texts, list) and isinstance(inputs, list) and len(inputs) == len(texts)
         right &= all(isinstance(one, str) for one in texts)
         right &= _LATENESS.fullmatch(extra["made_by"].get("lateness", "0")) is not None
         right &= all(isinstance(name, str | None) and len(both) == 2 for name, *both in sources)
+        right &= all(isinstance(name, str) and type(idle) is bool for name, _, _, idle in reads)
         right &= all(type(number) is int and -(2**63) <= number < 2**63 for number in numbers)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         right = False
@@ -108,6 +111,7 @@ def _joined(several: Sequence[Watermarks], fresh: Watermarks, of_step: bool) -> 
         least=max(marks.least for marks in several),
         now=max(marks.now for marks in several),
         hold=min(marks.hold for marks in several),
+        reads=max((marks.reads for marks in several), key=lambda reads: sum(read.offset for read in reads.values())),
     )
 
 
@@ -116,13 +120,15 @@ def _input(marks: Watermarks) -> dict[str, Any]:
     hold = {} if marks.hold == MAX_TIME else {"hold": marks.hold}
     # For those who look into a checkpoint; a flow says it itself.
     idle = {} if marks.idle_after is None else {"idle_after": marks.idle_after}
-    return {"sources": sources, "least": marks.least, "now": marks.now, **hold, **idle}
+    reads = {"reads": [[name, *read] for name, read in marks.reads.items()]} if marks.reads else {}
+    return {"sources": sources, "least": marks.least, "now": marks.now, **hold, **idle, **reads}
 
 
 def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Watermarks:
     sources = {name: (time, last) for name, time, last in marks["sources"]} if same else fresh.sources
     hold = marks.get("hold", MAX_TIME)
-    return replace(fresh, sources=sources, least=marks["least"], now=marks["now"], hold=hold)
+    reads = {name: Read(*read) for name, *read in marks.get("reads", [])} if same else {}
+    return replace(fresh, sources=sources, least=marks["least"], now=marks["now"], hold=hold, reads=reads)
 
 
 __all__ = ["OF_A_STEP", "read_extra", "restored", "stored", "together"]

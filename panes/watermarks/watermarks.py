@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ...windows.times import MAX_TIME, MIN_TIME
 
 Report: TypeAlias = tuple[str | None, int | None]
 """A watermark report: the source and its event time; the time is None if the source only shows that it is active."""
+
+
+class Read(NamedTuple):
+    """How far a source has been read: the next offset, the offset at which the source ends, and whether it is idle."""
+
+    offset: int
+    end: int
+    idle: bool
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class Watermarks:
     """The name under which reports count for all sources, also for those still to come."""
     hold: int = MAX_TIME
     """The least time of rows that are there and not read yet: a report of a later time counts for this time."""
+    reads: Mapping[str, Read] = field(default_factory=dict)
+    """How far each source has been read, where the one who reads them says so, and says which are idle."""
 
     @classmethod
     def of_step(cls, shards: Iterable[str], back: int = 0) -> Watermarks:
@@ -69,16 +79,32 @@ class Watermarks:
         """A source reports `time`; a lower time than before is ignored."""
         return self.told([(source, time)], now)
 
-    def told(self, reports: Iterable[Report], now: int, hold: int | None = None) -> Watermarks:
+    def told(
+        self,
+        reports: Iterable[Report],
+        now: int,
+        hold: int | None = None,
+        reads: Mapping[str, Read] | None = None,
+    ) -> Watermarks:
         """Take all watermark reports of one processing time at once: (source, time), or (source, None) for no time.
 
         A `hold` takes the place of the one before it. When it rises, what was reported before counts as far as it lets.
+        So do `reads`, which name all sources that there are. A new one holds the watermark before it reports. When all
+        are idle, the watermark goes to the latest time that one of them has reached.
 
         >>> w = Watermarks().told([("a", 30)], now=0, hold=20)
         >>> w.least, w.told([], now=1, hold=25).least, w.told([], now=1, hold=99).least
         (20, 25, 30)
+        >>> both = {"a": Read(5, 5, False), "b": Read(0, 9, False)}
+        >>> w = Watermarks().told([("a", 30)], now=0, reads=both)
+        >>> w.least == MIN_TIME, w.told([], now=1, reads=both | {"b": Read(9, 9, True)}).least
+        (True, 30)
         """
         marks = self._at(now)
+        if reads is not None:
+            there: dict[str | None, tuple[int, int]] = {}
+            there.update((name, marks.sources.get(name, (MIN_TIME, marks.now))) for name in reads)
+            marks = replace(marks, sources=there, reads=reads)
         if hold is not None:
             marks = replace(marks, hold=self._less_back(hold))
         sources, now = dict(marks.sources), marks.now
@@ -109,7 +135,7 @@ class Watermarks:
     @property
     def counted(self) -> list[tuple[int, int]]:
         """The time and the last report of each source; those of all sources together count if no other is known."""
-        marks = list(self.sources.values())
+        marks = [mark for name, mark in self.sources.items() if not self._told_idle(name)]
         if self.for_all is not None and len(self.sources) > 1:
             marks = [mark for name, mark in self.sources.items() if name != self.for_all]
         return marks if self.hold == MAX_TIME else [(min(time, self.hold), last) for time, last in marks]
@@ -147,6 +173,14 @@ class Watermarks:
         """True for a source whose last report is from then, if it has been silent for too long."""
         return self.idle_after is not None and self.now - last >= self.idle_after
 
+    def idles(self, source: str | None) -> bool:
+        """True if a source does not hold the watermark now."""
+        return self._told_idle(source) or self.is_idle(self.sources[source][1])
+
+    def _told_idle(self, source: str | None) -> bool:
+        read = None if source is None else self.reads.get(source)
+        return read is not None and read.idle
+
     def _less_back(self, time: int) -> int:
         return time if time == MAX_TIME else max(time - self.back, MIN_TIME)
 
@@ -160,6 +194,8 @@ class Watermarks:
         active, least = self.active, self.least
         if self.lag is not None and self.now > MIN_TIME:
             least = max(least, self.now - self.lag - self.back)
+        if self.reads and not active:
+            least = max([least, *(time for time, _ in self.sources.values())])
         return replace(self, least=max(least, min(active))) if active else replace(self, least=least)
 
 
@@ -180,12 +216,16 @@ class InputWatermarks:
     now: int = MIN_TIME
 
     def told(
-        self, reports: Sequence[Iterable[Report]], now: int, holds: Sequence[int | None] | None = None
+        self,
+        reports: Sequence[Iterable[Report]],
+        now: int,
+        holds: Sequence[int | None] | None = None,
+        reads: Sequence[Mapping[str, Read] | None] | None = None,
     ) -> InputWatermarks:
-        """Take all watermark reports of one processing time at once, and holds, those of each input in their place."""
-        now = max(now, self.now)
-        both = zip(self.inputs, reports, holds or [None] * len(self.inputs), strict=True)
-        return self._settled(tuple(marks.told(own, now, hold) for marks, own, hold in both), now)
+        """Take all watermark reports of one processing time at once, holds and reads, each input those in its place."""
+        now, none = max(now, self.now), [None] * len(self.inputs)
+        each = zip(self.inputs, reports, holds or none, reads or none, strict=True)
+        return self._settled(tuple(marks.told(own, now, hold, read) for marks, own, hold, read in each), now)
 
     def at(self, now: int) -> InputWatermarks:
         """Processing time advances to `now`, by which sources can become idle."""
@@ -196,7 +236,9 @@ class InputWatermarks:
         """The same with the watermarks that some inputs had in a former flow, in which idle sources stay idle."""
         pairs = zip(self.inputs, former, strict=True)
         inputs = tuple(
-            own if one is None else replace(own, sources=one.sources, least=one.least, hold=one.hold, now=self.now)
+            own
+            if one is None
+            else replace(own, sources=one.sources, least=one.least, hold=one.hold, reads=one.reads, now=self.now)
             for own, one in pairs
         )
         # All can be idle, and then none moves the watermark.
@@ -225,7 +267,9 @@ class InputWatermarks:
         return {percent: percentile(every, percent, self.least) for percent in percents}
 
     def _settled(self, inputs: tuple[Watermarks, ...], now: int) -> InputWatermarks:
-        least = max(self.least, min((marks.least for marks in inputs if not marks.idle), default=MIN_TIME))
+        awake = [marks for marks in inputs if not marks.idle]
+        # An input whose sources are all idle may have moved as the last of them became it.
+        least = max(self.least, min((marks.least for marks in awake or inputs), default=MIN_TIME))
         return InputWatermarks(inputs=inputs, least=least, now=now)
 
 

@@ -47,6 +47,8 @@ _SOURCES = pa.schema(
         ("last_report", pa.timestamp("us", "UTC")),
         ("holds", pa.bool_()),
         ("idle", pa.bool_()),
+        ("offset", pa.int64()),
+        ("end", pa.int64()),
     ]
 )
 
@@ -133,11 +135,12 @@ class Checkpoint:
         """The sources of each step: the watermark that each has reached, and the processing time of its last report.
 
         `holds` is true for the one that holds the watermark of its step, because none has a lesser time; `idle` for one
-        that has been silent for `idle_after=`, and holds it no more.
+        that has been silent for `idle_after=`, and holds it no more. A partition of Kafka has its next `offset`, and
+        the `end` that it had when the batch was planned.
         """
         rows = [row for one in self._stored for row in one.sources()]
         times = {name: timestamps_of([row[name] for row in rows]) for name in ("watermark", "last_report")}
-        plain = {name: [row[name] for row in rows] for name in ("step", "input", "source", "holds", "idle")}
+        plain = {name: [row[name] for row in rows] for name in _SOURCES.names if name not in times}
         return pa.table({**plain, **times}).select(_SOURCES.names).cast(_SOURCES)
 
     def df(self, step: int = 1, part: str | None = None) -> DataFrame:
@@ -294,11 +297,13 @@ class _StoredShards:
         extra = self.extra
         inputs = extra["inputs"] if "inputs" in extra else [extra["marks"]]
         now = extra["marks"]["now"]
-        awake = [time for one in inputs for _, time, last in one["sources"] if not _is_idle(one, last, now)]
+        awake = [time for one in inputs for name, time, last in one["sources"] if not _is_idle(one, name, last, now)]
         least = min(awake, default=MIN_TIME)
         for place, one in enumerate(inputs, 1):
+            reads = {name: read for name, *read in one.get("reads", ())}
             for source, time, last in self._sources(place - 1, one["sources"]):
-                idle = _is_idle(one, last, now)
+                idle = _is_idle(one, source, last, now)
+                offset, end, _ = reads.get(source, (None, None, False))
                 yield {
                     "step": self.step.number,
                     "input": place,
@@ -307,11 +312,15 @@ class _StoredShards:
                     "last_report": last,
                     "holds": time == least and not idle,
                     "idle": idle,
+                    "offset": offset,
+                    "end": end,
                 }
 
 
-def _is_idle(marks: Mapping[str, Any], last: int, now: int) -> bool:
+def _is_idle(marks: Mapping[str, Any], source: str | None, last: int, now: int) -> bool:
     """True if a source of these watermarks, whose last report was then, has been silent for too long."""
+    if any(name == source and idle for name, _, _, idle in marks.get("reads", ())):
+        return True
     return marks.get("idle_after") is not None and now - last >= marks["idle_after"]
 
 

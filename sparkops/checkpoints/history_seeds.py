@@ -12,21 +12,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from os.path import realpath
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from ...errors import StateMismatch
 from ...files.listing import list_data_files
 from ...flows.flow import Flow, FlowSource, leaves_of
 from ...flows.histories import past_of
+from ...kafka.bounded import parts_now
 from ...panes.state.seed import Seed, SeedMaker, require_free, write_seed
 from ..files_input import FilesInput
 from ..inputs import Input
 from ..planners.file_offset import FileOffset
 from ..planners.path_set import PathSet, hashes_of
+from ..planners.topic_offset import Progress, TopicOffset
 from ..routes.history import History
 from ..routes.streaming import StreamRoute
+from ..topics_input import TopicsInput
 from .accumulated_history import AccumulatedHistory, check_accumulators
+
+_Kind = TypeVar("_Kind", bound=Input)
 
 
 def seed_of_history(flow: Flow, input: Input, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
@@ -72,6 +77,8 @@ def listed(flow: Flow, positions: Sequence[str] = (), present: Flow | None = Non
 
 
 def _listed(input: Input, position: str, present: Input | None) -> Input:
+    if isinstance(input, TopicsInput):
+        return _named(input, None if position == "-" else json.loads(position))
     if not isinstance(input, FilesInput):
         return input.over(lambda one: _listed(one, position, present))
     if input.listed is not None or input.streaming or input.format.as_spark:
@@ -95,8 +102,23 @@ def _listed(input: Input, position: str, present: Input | None) -> Input:
     return replace(input, listed=tuple(chosen))
 
 
+def _named(input: TopicsInput, offset: Any) -> TopicsInput:
+    """The topics up to where they end now, or up to the offsets of a query."""
+    if input.parts is not None or input.streaming:
+        return input
+    if offset is None:
+        return input.named()
+    ends = {one: progress.offset for one, progress in TopicOffset.of(offset).partitions.items()}
+    parts = (part._replace(last=min(part.last, ends.get(part.partition, 0))) for part in parts_now(input.kafka).parts)
+    return replace(input, parts=tuple(part for part in parts if part.first < part.last))
+
+
 def _position(input: Input) -> str:
-    """The place after the files of an input, as Spark notes that of a stream of them; a dash for other rows."""
+    """The place after the files or topics of an input, as Spark notes that of a stream; a dash for other rows."""
+    topics = next(_inputs(input, TopicsInput), None)
+    if topics is not None and topics.parts is not None:
+        partitions = {part.partition: Progress(part.last, part.last) for part in topics.parts}
+        return json.dumps(TopicOffset(partitions).stored)
     files = next(_files(input), None)
     if files is None or files.listed is None:
         return "-"
@@ -105,13 +127,18 @@ def _position(input: Input) -> str:
 
 
 def _files(input: Input) -> Iterator[FilesInput]:
-    if isinstance(input, FilesInput):
+    return _inputs(input, FilesInput)
+
+
+def _inputs(input: Input, kind: type[_Kind]) -> Iterator[_Kind]:
+    """The inputs of a kind that an input is made of."""
+    if isinstance(input, kind):
         yield input
         return
-    inner: list[FilesInput] = []
+    inner: list[_Kind] = []
 
     def found(one: Input) -> Input:
-        inner.extend(_files(one))
+        inner.extend(_inputs(one, kind))
         return one
 
     input.over(found)

@@ -28,8 +28,12 @@ from ..inputs import Input
 from ..planners.file_offset import FileOffset
 from ..planners.file_planner import FilePlanner
 from ..planners.path_set import PathSet, hashes_of
+from ..planners.planner import Planner
+from ..planners.topic_offset import TopicOffset
+from ..planners.topic_planner import TopicPlanner
 from ..query_log import last_commit
 from ..restarts import stored_fingerprints
+from ..topics_input import TopicsInput
 from .seeds import positions
 
 if TYPE_CHECKING:
@@ -128,6 +132,8 @@ def _started(flow: Flow, positions: Iterator[str]) -> Flow:
 
 
 def _input_at(input: Input, position: str) -> Input:
+    if isinstance(input, TopicsInput):
+        return _topics_at(input, _offset(position))
     if not isinstance(input, FilesInput):
         return input.over(partial(_input_at, position=position))
     offset = _offset(position)
@@ -145,6 +151,17 @@ def _input_at(input: Input, position: str) -> Input:
             "the seed says which files are read already, and so does start= of uc.Files: leave one of them out"
         )
     FileOffset.of(offset)
+    return replace(input, planner=input.planner.begun(offset))
+
+
+def _topics_at(input: TopicsInput, offset: Any) -> Input:
+    if input.planner is None or offset is None:
+        return input
+    if input.kafka.start != "earliest":
+        raise InvalidArgument(
+            "the seed says which offsets are read already, and so does start= of uc.Kafka: leave one of them out"
+        )
+    TopicOffset.of(offset)
     return replace(input, planner=input.planner.begun(offset))
 
 
@@ -170,7 +187,7 @@ def _planned_before(flow: Flow, seed: Seed, spark: SparkSession, checkpoint: str
     )
 
 
-def _first_positions(flow: Flow, spark: SparkSession, checkpoint: str) -> list[tuple[FilePlanner | None, str]]:
+def _first_positions(flow: Flow, spark: SparkSession, checkpoint: str) -> list[tuple[Planner | None, str]]:
     """The planner of each source, if it has one, and the place at which the first batch of a query ends in it."""
     try:
         planned = positions(spark, checkpoint, 0)
@@ -189,14 +206,28 @@ def _offset(position: str) -> Any:
 
 
 def _lacks(read: Any, planned: Any) -> bool:
+    if TopicOffset.planned(read) and TopicOffset.planned(planned):
+        topics, planned_topics = TopicOffset.of(read).partitions, TopicOffset.of(planned).partitions
+        return any(
+            one not in planned_topics or planned_topics[one].offset < progress.offset
+            for one, progress in topics.items()
+        )
     if not FileOffset.planned(read) or not FileOffset.planned(planned):
         return False
     first, then = FileOffset.of(read), FileOffset.of(planned)
     return not then.has(first.read.hashes).all()
 
 
-def _begins_later(planner: FilePlanner, position: str) -> bool:
+def _begins_later(planner: Planner, position: str) -> bool:
+    """True if the first batch of a query began after what its planner would begin with now."""
     offset = _offset(position)
+    if isinstance(planner, TopicPlanner):
+        # The first batch of a query without a seed says where it began with each partition.
+        partitions = TopicOffset.of(offset).partitions.values() if TopicOffset.planned(offset) else ()
+        begun = not TopicOffset.of(planner.begin()).initial
+        return not begun and any(progress.first is None for progress in partitions)
+    if not isinstance(planner, FilePlanner):
+        return False
     if not FileOffset.planned(offset):  # Spark listed them, as the check of the flow will say
         return False
     first, then = FileOffset.of(planner.begin()), FileOffset.of(offset)

@@ -271,14 +271,14 @@ class ShardProcessor:
 def sources_text(marks: InputWatermarks, strategies: Sequence[str]) -> str:
     """The sources of a step that hold its watermark or are next, as JSON: input, name, time, last report, and if idle.
 
-    They are the same for all shards.
+    Those of a topic have their offset and their end, too. They are the same for all shards.
 
     >>> one = InputWatermarks((Watermarks({"a": (5, 7), "b": (3, 7)}),), 3, 7)
     >>> sources_text(one, ["BoundedLag()"])
     '[[1, "b", 3, 7, false], [1, "a", 5, 7, false]]'
     """
     rows = (
-        (place, name, time, last, one.is_idle(last))
+        (place, name, time, last, one.idles(name), *one.reads.get(name or "", ())[:2])
         for place, (one, strategy) in enumerate(zip(marks.inputs, strategies, strict=True), 1)
         if strategy != OF_A_STEP
         for name, (time, last) in one.sources.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from ...flows.left_out import LEFT_OUT, LeftOut, beside, unreadable_rows
 from ...panes import Grouping
 from ...panes.grouping.final_panes import Final
 from ...panes.grouping.lift import Lift, keys_alone
-from ...panes.parcels import AT, MARKS, Parcel
+from ...panes.parcels import AT, MARKS, READS, Parcel
 from ...panes.shard.arrivals import Arrival, arrivals, clock_of
 from ...panes.shard.shard import END, Instant, Shard, by_bundle
 from ...panes.stage import Stage, StageLift
@@ -22,7 +22,7 @@ from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform, applied
 from ...panes.watermarks.intake import Intake, TimedRows, transformed
 from ...panes.watermarks.watermark_strategies import WatermarkStrategy
-from ...panes.watermarks.watermarks import Watermarks
+from ...panes.watermarks.watermarks import Read, Watermarks
 from ...windows import Span
 from ...windows.times import MIN_TIME
 from ..pieces import pieces
@@ -245,6 +245,13 @@ class LiftLive:
         """The least time of the rows that are not read after the batch of a processing time, for every shard."""
         marks = pa.Table.from_pylist([{"source": None, "time": time, "at": at}], schema=MARKS)
         packed = Parcel("hold", marks, input=self.input).pack()
+        for number in self.ids:
+            yield number, 0, packed
+
+    def read_to(self, reads: Mapping[str, Read], at: int) -> Iterator[tuple[int, int, bytes]]:
+        """How far each source has been read after the batch of a processing time, for every shard."""
+        rows = [{"source": name, **read._asdict(), "at": at} for name, read in reads.items()]
+        packed = Parcel("reads", pa.Table.from_pylist(rows, schema=READS), input=self.input).pack()
         for number in self.ids:
             yield number, 0, packed
 
