@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from .kafka import Kafka
 from .partitions import Part, bounds_of, partitions_of
@@ -32,31 +31,25 @@ def parts_now(kafka: Kafka) -> BoundedParts:
 
 
 def divided(parts: Sequence[Part], count: int) -> list[list[Part]]:
-    """Parts for at least so many readers, if they have so many offsets: each has about as many.
+    """Parts for so many readers, each with as many offsets, or one for each offset if there are fewer.
 
     >>> from uncombine.kafka.partitions import Partition
     >>> one, other = Partition("t", 0), Partition("t", 1)
-    >>> [[(part.first, part.last) for part in some] for some in divided([Part(one, 0, 9), Part(other, 0, 1)], 3)]
-    [[(0, 3)], [(3, 6)], [(6, 9), (0, 1)]]
+    >>> [[(part.first, part.last) for part in some] for some in divided([Part(one, 0, 9), Part(other, 0, 3)], 3)]
+    [[(0, 4)], [(4, 8)], [(8, 9), (0, 3)]]
     """
     offsets = sum(part.last - part.first for part in parts)
-    size = -(-offsets // count) if offsets else 1
-    if len(parts) < count:
-        size = min(size, max(offsets // count, 1))
-    pieces = []
+    readers = max(min(count, offsets), 1)
+    groups: list[list[Part]] = [[] for _ in range(readers if offsets else 0)]
+    before = 0
     for part in parts:
-        steps = max(round((part.last - part.first) / size), 1)
-        cuts = [part.first + (part.last - part.first) * step // steps for step in range(steps + 1)]
-        pieces += [Part(part.partition, first, last) for first, last in pairwise(cuts)]
-    groups: list[list[Part]] = []
-    filled = size
-    for piece in pieces:
-        length = piece.last - piece.first
-        if (filled + length > size * 1.5 and len(groups) < max(count, 1)) or not groups:
-            groups.append([])
-            filled = 0
-        groups[-1].append(piece)
-        filled += length
+        first = part.first
+        while first < part.last:
+            reader = before * readers // offsets
+            stop = -(-(reader + 1) * offsets // readers)
+            last = min(part.last, first + stop - before)
+            groups[reader].append(Part(part.partition, first, last))
+            before, first = before + last - first, last
     return groups
 
 

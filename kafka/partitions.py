@@ -3,7 +3,7 @@
 A partition ends at its last stable offset: messages of a transaction that is open are behind it, and so is all that
 came after them.
 
-Guarded by tests/kafka/test_partitions.py.
+Guarded by tests/kafka/test_local_kafka.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where reading begins and ends: a word, a time, or the offsets of each partition.
 
-Guarded by tests/kafka/test_places.py.
+Guarded by tests/kafka/test_local_kafka.py and tests/kafka/test_kafka_value.py.
 """
 
 from __future__ import annotations
