@@ -26,6 +26,8 @@ TASKS: Mapping[str, tuple[str, ...]] = {
         "testing",
     ),
     "Read files": ("files", "urls", "sparkops/planners", "sparkops/scans"),
+    "Read messages": ("messages",),
+    "Read topics of Kafka": ("kafka", "local/topics", "sparkops/topics_input", "sparkops/planners/topic_planner"),
     "Changelogs": ("changelogs",),
     "Read messages": ("messages",),
     "Run on Spark": ("sparkops", "metrics"),

@@ -21,6 +21,7 @@ PAGES = {
     "uncombine.flows": "flow",
     "uncombine.doors": "flow",
     "uncombine.files": "flow",
+    "uncombine.kafka": "flow",
     "uncombine.panes.grouping.grouping": "flow",
     "uncombine.panes.process": "steps",
     "uncombine.panes.watermarks": "strategies",

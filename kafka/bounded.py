@@ -15,7 +15,7 @@ from .places import first_offsets, last_offsets
 
 @dataclass(frozen=True)
 class BoundedParts:
-    """What there is of topics, and how many offsets are lost before it."""
+    """What there is of each partition, which may be nothing, and how many offsets are lost before it."""
 
     parts: Sequence[Part]
     lost: int = 0
@@ -27,7 +27,7 @@ def parts_now(kafka: Kafka) -> BoundedParts:
     bounds = bounds_of(cluster, partitions_of(cluster, kafka.topics))
     first, lost = first_offsets(kafka.begins, cluster, bounds, kafka.group, kafka.on_lost)
     last = last_offsets(kafka.ends, cluster, bounds)
-    return BoundedParts([Part(one, first[one], last[one]) for one in bounds if first[one] < last[one]], lost)
+    return BoundedParts([Part(one, first[one], max(first[one], last[one])) for one in bounds], lost)
 
 
 def divided(parts: Sequence[Part], count: int) -> list[list[Part]]:

@@ -110,8 +110,8 @@ def _of_topics(kafka: Kafka, spark: SparkSession, settings: Settings, streaming:
             "max_rows_per_batch= needs Spark 4.2: leave it out, and each batch has all messages that are there, or "
             "read the topics by Spark's own connector, spark.readStream.format('kafka') with maxOffsetsPerTrigger"
         )
-    partitioned = streaming and is_by_partition(settings)
-    message_rows = kafka.opened(named=partitioned, more=columns_named(settings), changelog=changelog)
+    named = is_by_partition(settings)  # also in a history of such a stream
+    message_rows = kafka.opened(named=named, more=columns_named(settings), changelog=changelog)
     many = cores(spark)
     input = TopicsInput(
         spark=spark,
@@ -121,7 +121,7 @@ def _of_topics(kafka: Kafka, spark: SparkSession, settings: Settings, streaming:
         leaves_out=kafka.leaves_out(streaming),
         planner=TopicPlanner(kafka, many) if streaming else None,
         cores=many,
-        partitioned=partitioned,
+        partitioned=named,
     )
     return opened_over(input, settings)
 

@@ -243,7 +243,7 @@ def _wait(step: StoredStep, clock: str, time: datetime, holder: str) -> str:
     if clock != _CLOCKS["waits_for_watermark"]:
         return f"{clock} has passed {_text(time)}"
     if step.watermark is None:
-        return f"{clock}, of which there is none yet, has passed {_text(time)}"
+        return f"{clock}, of which there is none yet{holder}, has passed {_text(time)}"
     if step.watermark >= time:
         return f"the next batch, for {clock} has passed {_text(time)}"
     return f"{clock}, which is {_text(step.watermark)}{holder}, has passed {_text(time)}"

@@ -28,7 +28,8 @@ from ..windows import time_column
 from .inputs import Input, Metric, ReadTo, Task, processing_time
 from .naming import FILES
 from .planners.data_source import planned
-from .planners.topic_planner import ROWS, TopicPlanner, reads_of
+from .planners.topic_offset import Progress
+from .planners.topic_planner import ROWS, TopicPlanner, about_of, reads_of
 from .tuning.thin_function import thin_function
 from .tuning.worker import ready
 from .wire import LOST, UNREADABLE, WIRE_DDL, wire_batch
@@ -103,11 +104,13 @@ class TopicsInput(Input):
         """The parts that there are now, as rows."""
         parts = parts_now(self.kafka).parts if self.parts is None else self.parts
         groups = divided(parts, max(self.cores, self.kafka.min_partitions or 1))
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"topic": part.partition.topic, "partition": part.partition.number, "first": part.first, "last": part.last}
             for group in groups
             for part in group
         ]
+        if self.partitioned:
+            rows.append({"about": about_of({part.partition: Progress(part.last, part.last) for part in parts})})
         return self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=ROWS)).repartition(max(len(groups), 1))
 
     def describe(self) -> str:

@@ -110,7 +110,7 @@ def _named(input: TopicsInput, offset: Any) -> TopicsInput:
         return input.named()
     ends = {one: progress.offset for one, progress in TopicOffset.of(offset).partitions.items()}
     parts = (part._replace(last=min(part.last, ends.get(part.partition, 0))) for part in parts_now(input.kafka).parts)
-    return replace(input, parts=tuple(part for part in parts if part.first < part.last))
+    return replace(input, parts=tuple(part for part in parts if part.first <= part.last))
 
 
 def _position(input: Input) -> str:

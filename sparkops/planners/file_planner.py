@@ -63,7 +63,7 @@ class FilePlanner(Planner):
         self._least: Mapping[DataFile, int | None] = {}
 
     @property
-    def words(self) -> str:  # type: ignore[override]
+    def words(self) -> str:
         """The order in words."""
         return {"time": f"their least {self.time!r}", "name": "name", "modified": "their last change"}[self.order]
 

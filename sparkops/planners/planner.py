@@ -22,8 +22,6 @@ Offset: TypeAlias = Mapping[str, Any]
 class Planner(ABC):
     """Plans the batches of a stream. It travels to the process in which Spark plans, and lives there."""
 
-    words: str
-    """The order of the parts, in words."""
     columns: str
     """The columns of the rows that name parts, in the words of SQL."""
     most: int | None = None
@@ -32,10 +30,6 @@ class Planner(ABC):
     @abstractmethod
     def begin(self) -> Offset:
         """The offset before the first batch."""
-
-    @abstractmethod
-    def begun(self, offset: Offset) -> Planner:
-        """A planner of the same source that begins after what is before an offset."""
 
     @abstractmethod
     def after(self, offset: Offset, most: int | None) -> Offset:

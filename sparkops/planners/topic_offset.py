@@ -28,7 +28,7 @@ class Progress(NamedTuple):
     """The processing time since which the partition has been read to its end, in microseconds; None if it is not."""
     idle: bool = False
     first: int | None = None
-    """The offset at which the batch begins to read a partition that was not known before; None for others."""
+    """The offset at which the batch begins to read a partition that is new, or whose next offsets are gone, or None."""
     gone: bool = False
     """True for a partition that is not in the cluster. It is remembered, as it may come back."""
 

@@ -47,7 +47,6 @@ class TopicPlanner(Planner):
     """Plans the messages of topics."""
 
     columns = "topic string, partition bigint, first bigint, last bigint, about string"
-    words = "their offsets"
 
     def __init__(self, kafka: Kafka, cores: int = 1) -> None:
         self.kafka, self.cores = kafka, cores
@@ -93,14 +92,14 @@ class TopicPlanner(Planner):
         known = {} if before.initial else before.partitions
         parts = []
         for one, progress in after.partitions.items():
-            first = known[one].offset if one in known else progress.first
+            first = progress.first
+            if one in known:
+                first = known[one].offset if first is None else max(first, known[one].offset)
             if first is not None and first < progress.offset and not progress.gone:
                 parts.append(Part(one, first, progress.offset))
         groups = divided(parts, max(self.cores, self.kafka.min_partitions or 1)) or [[]]
         tasks = [[_row(part) for part in group] for group in groups]
-        there = {one: progress for one, progress in after.partitions.items() if not progress.gone}
-        reads = {one.name: [progress.offset, progress.end, progress.idle] for one, progress in there.items()}
-        tasks[0].insert(0, dict.fromkeys(ROWS.names) | {"about": json.dumps({"reads": reads, "lost": after.lost})})
+        tasks[0].insert(0, dict.fromkeys(ROWS.names) | {"about": about_of(after.partitions, after.lost)})
         return [pa.RecordBatch.from_pylist(rows, schema=ROWS) for rows in tasks]
 
     def _there(self, known: Any) -> dict[Partition, Bounds]:
@@ -167,7 +166,7 @@ class TopicPlanner(Planner):
 
 
 def _progress(known: Progress | None, place: int, last: int, end: int, now: int) -> Progress:
-    first = None if known is not None else place
+    first = None if known is not None and known.offset == place else place
     if last < end:
         return Progress(offset=last, end=end, first=first)
     since = known.since if known is not None and known.offset == place == last else None
@@ -203,10 +202,17 @@ def _row(part: Part) -> dict[str, Any]:
     return {"topic": topic, "partition": number, "first": part.first, "last": part.last, "about": None}
 
 
+def about_of(partitions: Mapping[Partition, Progress], lost: int = 0) -> str:
+    """How far all partitions are read, and how many offsets are lost, for the row that says it."""
+    there = {one: progress for one, progress in partitions.items() if not progress.gone}
+    reads = {one.name: [progress.offset, progress.end, progress.idle] for one, progress in there.items()}
+    return json.dumps({"reads": reads, "lost": lost})
+
+
 def reads_of(about: str) -> tuple[dict[str, Read], int]:
     """How far all partitions are read, and how many offsets are lost, from the row that says it."""
     values = json.loads(about)
     return {name: Read(*read) for name, read in values["reads"].items()}, values["lost"]
 
 
-__all__ = ["ROWS", "TopicPlanner", "reads_of"]
+__all__ = ["ROWS", "TopicPlanner", "about_of", "reads_of"]

@@ -52,7 +52,7 @@ def test_a_flow_has_the_result_of_pandas(broker: Broker) -> None:
     }
 
 
-def test_transactions_leave_gaps_and_their_marks_are_no_messages(broker: Broker) -> None:
+def test_rule_74_transactions_leave_gaps_and_their_marks_are_no_messages(broker: Broker) -> None:
     topic = broker.topic()
     broker.transaction(topic, ["a", "b"])
     broker.transaction(topic, ["x", "y"], commit=False)
@@ -66,7 +66,7 @@ def test_transactions_leave_gaps_and_their_marks_are_no_messages(broker: Broker)
     assert values(broker, topic, end={f"{topic}/0": 6}) == ["a", "b"]
 
 
-def test_a_flow_ends_before_a_transaction_that_is_open(broker: Broker) -> None:
+def test_rule_74_a_flow_ends_before_a_transaction_that_is_open(broker: Broker) -> None:
     topic = broker.topic()
     broker.send(topic, ["a"])
     producer = broker.producer(transactional_id="open")

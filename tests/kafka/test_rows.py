@@ -35,7 +35,7 @@ def made(rows: MessageRows, pairs: list[Any], columns: list[str] | None = None) 
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_random_messages_have_the_rows_of_plain_python(seed: int) -> None:
+def test_rule_74_random_messages_have_the_rows_of_plain_python(seed: int) -> None:
     r = random.Random(seed)
     choices = [b'{"n": 1}', b'{"n": null}', b"{", b"\xff", None, b'{"n": "x"}', b"{}"]
     keys = [b'{"id": "a"}', None, b"[", b'{"id": null}']

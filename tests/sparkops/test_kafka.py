@@ -113,7 +113,9 @@ def test_a_stream_takes_each_message_once_over_restarts(broker: Broker, spark: S
     assert counts(rows_of(spark, tmp_path)) == by_hour(sent)
 
 
-def test_nothing_of_a_partition_three_days_behind_is_lost(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+def test_rule_75_nothing_of_a_partition_three_days_behind_is_lost(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
     """The same rows by one watermark for all lose those of the partition that is behind.
 
     Spark's watermark is one batch behind, so that it takes the first of these batches.

@@ -20,7 +20,7 @@ def told(marks: Watermarks, now: int, reports: dict[str, int], **reads: bool) ->
     return marks.told(list(reports.items()), now, reads={name: Read(0, 0, idle) for name, idle in reads.items()})
 
 
-def test_a_partition_that_has_not_spoken_holds_until_it_is_idle() -> None:
+def test_rule_75_a_partition_that_has_not_spoken_holds_until_it_is_idle() -> None:
     marks = told(Watermarks(), 0, {"a": 50}, a=False, b=False)
     assert marks.least == MIN_TIME
     marks = told(marks, 1, {}, a=False, b=True)
@@ -29,7 +29,7 @@ def test_a_partition_that_has_not_spoken_holds_until_it_is_idle() -> None:
     assert not marks.idles("a")
 
 
-def test_a_new_partition_and_one_that_wakes_do_not_move_it_back() -> None:
+def test_rule_75_a_new_partition_and_one_that_wakes_do_not_move_it_back() -> None:
     marks = told(Watermarks(), 0, {"a": 50}, a=False)
     marks = told(marks, 1, {"a": 80}, a=False, b=False)
     assert marks.least == 50
@@ -39,7 +39,7 @@ def test_a_new_partition_and_one_that_wakes_do_not_move_it_back() -> None:
     assert marks.least == 70
 
 
-def test_when_all_are_idle_it_goes_to_the_latest_time_in_any_order() -> None:
+def test_rule_75_when_all_are_idle_it_goes_to_the_latest_time_in_any_order() -> None:
     marks = told(Watermarks(), 0, {"a": 50, "b": 90}, a=False, b=False, c=False)
     assert told(marks, 1, {}, a=True, b=True, c=True).least == 90
     assert told(told(marks, 1, {}, a=True, b=False, c=True), 2, {}, a=True, b=True, c=True).least == 90
@@ -66,7 +66,7 @@ def test_processing_time_alone_makes_none_idle() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_row_that_is_there_and_not_read_is_before_it(seed: int) -> None:
+def test_rule_75_no_row_that_is_there_and_not_read_is_before_it(seed: int) -> None:
     """Partitions with rows in the order of their times, read a part at a time: it waits for what is unread."""
     r = random.Random(seed)
     rows = {f"t/{n}": sorted(r.randrange(1000) for _ in range(r.randrange(20))) for n in range(r.randrange(1, 5))}

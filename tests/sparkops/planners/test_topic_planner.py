@@ -72,7 +72,7 @@ ONE, OTHER = Partition("t", 0), Partition("t", 1)
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_plans_read_each_offset_once(told: Told, seed: int) -> None:
+def test_rule_74_random_plans_read_each_offset_once(told: Told, seed: int) -> None:
     r = random.Random(seed)
     told.bounds = {
         Partition("t", n): [(begin := r.randrange(5)), begin + r.randrange(9)] for n in range(r.randrange(1, 4))
@@ -110,7 +110,7 @@ def test_random_plans_read_each_offset_once(told: Told, seed: int) -> None:
     )
 
 
-def test_a_partition_is_idle_after_a_while_at_its_end_and_not_while_a_transaction_is_open(told: Told) -> None:
+def test_rule_75_a_partition_is_idle_after_a_while_at_its_end_and_not_while_a_transaction_is_open(told: Told) -> None:
     told.bounds = {ONE: [0, 5], OTHER: [0, 0]}
     plan = planner()
     first = after(plan, plan.begin())
@@ -137,7 +137,7 @@ def test_the_first_place_is_kept_also_if_nothing_comes(told: Told) -> None:
     assert read(plan, first, after(plan, first))[0] == [(0, 5), (0, 6), (0, 7)]
 
 
-def test_offsets_that_are_gone_are_refused_or_counted(told: Told) -> None:
+def test_rule_74_offsets_that_are_gone_are_refused_or_counted(told: Told) -> None:
     told.bounds = {ONE: [0, 5]}
     plan = planner()
     first = after(plan, plan.begin())
@@ -147,7 +147,7 @@ def test_offsets_that_are_gone_are_refused_or_counted(told: Told) -> None:
     counting = planner(on_lost="count")
     end = after(counting, first)
     assert TopicOffset.of(end).lost == 2
-    assert read(counting, first, end)[0] == [(0, 5), (0, 6), (0, 7), (0, 8)]
+    assert read(counting, first, end)[0] == [(0, 7), (0, 8)]
     told.bounds = {ONE: [0, 3]}
     with pytest.raises(MessagesLost, match="the topic was deleted, and perhaps made again"):
         after(counting, end)
