@@ -25,6 +25,7 @@ from ..kafka.rows import MessageRows, refuse
 from ..panes.parcels import AT
 from ..panes.watermarks.watermarks import Read
 from ..windows import time_column
+from ..windows.times import MIN_TIME
 from .inputs import Input, Metric, ReadTo, Task, processing_time
 from .naming import FILES
 from .planners.data_source import planned
@@ -165,7 +166,7 @@ class ReadTopics:
     def _tables(self, batches: Iterable[pa.RecordBatch], seen: _Seen) -> Iterator[pa.Table]:
         kafka, wanted = self.kafka, self.message_rows.needs(self.columns)
         for batch in batches:
-            batch_time = batch.column(AT)[0].as_py() if self.at is not None else 0
+            batch_time = batch.column(AT)[0].as_py() if self.at is not None else MIN_TIME
             for row in batch.select(ROWS.names).to_pylist():  # few: one a part
                 if row["about"] is not None:
                     reads, lost = reads_of(row["about"])
