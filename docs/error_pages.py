@@ -27,7 +27,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     ),
     "Read files": ("files", "urls", "sparkops/planners", "sparkops/scans"),
     "Read messages": ("messages",),
-    "Read topics of Kafka": ("kafka", "local/topics", "sparkops/topics_input", "sparkops/planners/topic_planner"),
+    "Read topics of Kafka": ("kafka", "local/topics", "sparkops/topics", "sparkops/planners/topic_planner"),
     "Changelogs": ("changelogs",),
     "Read messages": ("messages",),
     "Run on Spark": ("sparkops", "metrics"),

@@ -15,7 +15,7 @@ from .places import first_offsets, last_offsets
 
 @dataclass(frozen=True)
 class BoundedParts:
-    """What there is of each partition, which may be nothing, and how many offsets are lost before it."""
+    """The part of each partition that there is, which may be empty, and how many offsets are lost before it."""
 
     parts: Sequence[Part]
     lost: int = 0

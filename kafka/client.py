@@ -3,7 +3,7 @@
 The client is librdkafka, which knows every way to log in. Its options pass through as they are. They may have secrets,
 so no repr, error or log of the library has a value of one.
 
-Guarded by tests/kafka/test_kafka_value.py and tests/sparkops/test_kafka_faults.py.
+Guarded by tests/kafka/test_kafka_value.py and tests/sparkops/topics/test_kafka_faults.py.
 """
 
 from __future__ import annotations

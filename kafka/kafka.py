@@ -2,7 +2,7 @@
 
 It asks no broker. A flow over it asks for the partitions when it is made, and reads messages when it runs.
 
-Guarded by tests/kafka/test_kafka_value.py, tests/kafka/test_local_kafka.py and tests/sparkops/test_kafka.py.
+Guarded by tests/kafka/test_kafka_value.py, tests/kafka/test_local_kafka.py and tests/sparkops/topics/test_kafka.py.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class Kafka(NamedOptions):
     Examples
     --------
     >>> import pyarrow as pa, uncombine as uc
-    >>> row = pa.schema({"ts": pa.timestamp("ms", "UTC"), "user": pa.string(), "score": pa.int64()})
+    >>> row = pa.schema({"ts": pa.timestamp("ms", "UTC"), "score": pa.int64()})
     >>> uc.Kafka("host:9092", "scores", value=row, options={"sasl.password": "secret"})
-    Kafka('host:9092', 'scores', value=Json('ts', 'user', 'score'), options=...)
+    Kafka('host:9092', 'scores', value=Json('ts', 'score'), options=...)
     """
 
     def __init__(

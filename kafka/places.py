@@ -1,4 +1,4 @@
-"""Where reading begins and ends: a word, a time, or the offsets of each partition.
+"""The places where reading begins and ends: a word, a time, or the offsets of each partition.
 
 Guarded by tests/kafka/test_local_kafka.py and tests/kafka/test_kafka_value.py.
 """

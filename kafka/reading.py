@@ -3,7 +3,7 @@
 A part ends at its last offset, or at the end of its partition: transactions and compaction leave gaps, so a message of
 every offset need not come.
 
-Guarded by tests/kafka/test_local_kafka.py and tests/sparkops/test_kafka_faults.py.
+Guarded by tests/kafka/test_local_kafka.py and tests/sparkops/topics/test_kafka_faults.py.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ READS = pa.schema(
         ("at", pa.int64()),
     ]
 )
-"""How far each source has been read after the batch of a processing time."""
+"""The place to which each source has been read after the batch of a processing time."""
 
 _KINDS = frozenset({"cells", "rows", "marks", "hold", "reads", "clock", "panes", "left_out", "nothing", "piece"})
 _NUMBERS = ("at", "bad", "unassigned", "lo", "input")

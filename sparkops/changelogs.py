@@ -26,7 +26,7 @@ from .pieces import pieces
 from .routes.tasks import batches_of
 from .source import SparkSource
 from .sql_types import spark_schema
-from .topics_input import TopicsInput
+from .topics.topics_input import TopicsInput
 from .wire import WIRE_DDL
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from .planners.topic_planner import TopicPlanner
 from .scans.watermark import unused_watermark
 from .spark_private import cores
 from .sql_types import dataframe_of, spark_schema
-from .topics_input import TopicsInput
+from .topics.topics_input import TopicsInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

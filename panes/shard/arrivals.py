@@ -23,7 +23,7 @@ class Arrival:
     hold: int | None = None
     """The least time of the rows of the input that are there and not read yet; None if it is as before."""
     reads: Mapping[str, Read] | None = None
-    """How far each source of the input has been read; None if it is as before, or not known."""
+    """The place to which each source of the input has been read; None if it is as before, or not known."""
     marks: Watermarks | None = None
     """The watermarks that the input has from now on, as a former flow left them; None if they are as before."""
 

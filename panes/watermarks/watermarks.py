@@ -16,7 +16,7 @@ Report: TypeAlias = tuple[str | None, int | None]
 
 
 class Read(NamedTuple):
-    """How far a source has been read: the next offset, the offset at which the source ends, and whether it is idle."""
+    """The place to which a source has been read: the next offset, the end of the source, and whether it is idle."""
 
     offset: int
     end: int
@@ -50,7 +50,7 @@ class Watermarks:
     hold: int = MAX_TIME
     """The least time of rows that are there and not read yet: a report of a later time counts for this time."""
     reads: Mapping[str, Read] = field(default_factory=dict)
-    """How far each source has been read, where the one who reads them says so, and says which are idle."""
+    """The place to which each source has been read, where the one who reads them says so, and says which are idle."""
 
     @classmethod
     def of_step(cls, shards: Iterable[str], back: int = 0) -> Watermarks:

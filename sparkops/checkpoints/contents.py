@@ -39,17 +39,10 @@ from .seeds import operators, positions, seed_of_checkpoint
 from .shards import StoredShards
 
 _SOURCES = pa.schema(
-    [
-        ("step", pa.int64()),
-        ("input", pa.int64()),
-        ("source", pa.string()),
-        ("watermark", pa.timestamp("us", "UTC")),
-        ("last_report", pa.timestamp("us", "UTC")),
-        ("holds", pa.bool_()),
-        ("idle", pa.bool_()),
-        ("offset", pa.int64()),
-        ("end", pa.int64()),
-    ]
+    {"step": pa.int64(), "input": pa.int64(), "source": pa.string()}
+    | dict.fromkeys(("watermark", "last_report"), pa.timestamp("us", "UTC"))
+    | dict.fromkeys(("holds", "idle"), pa.bool_())
+    | dict.fromkeys(("offset", "end"), pa.int64())
 )
 
 
@@ -302,8 +295,7 @@ class _StoredShards:
         for place, one in enumerate(inputs, 1):
             reads = {name: read for name, *read in one.get("reads", ())}
             for source, time, last in self._sources(place - 1, one["sources"]):
-                idle = _is_idle(one, source, last, now)
-                offset, end, _ = reads.get(source, (None, None, False))
+                idle, read = _is_idle(one, source, last, now), reads.get(source, (None, None))
                 yield {
                     "step": self.step.number,
                     "input": place,
@@ -312,16 +304,15 @@ class _StoredShards:
                     "last_report": last,
                     "holds": time == least and not idle,
                     "idle": idle,
-                    "offset": offset,
-                    "end": end,
+                    "offset": read[0],
+                    "end": read[1],
                 }
 
 
 def _is_idle(marks: Mapping[str, Any], source: str | None, last: int, now: int) -> bool:
-    """True if a source of these watermarks, whose last report was then, has been silent for too long."""
-    if any(name == source and idle for name, _, _, idle in marks.get("reads", ())):
-        return True
-    return marks.get("idle_after") is not None and now - last >= marks["idle_after"]
+    """True if a source of these watermarks, whose last report was then, has been silent for too long, or is told so."""
+    told = any(name == source and idle for name, _, _, idle in marks.get("reads", ()))
+    return told or (marks.get("idle_after") is not None and now - last >= marks["idle_after"])
 
 
 @contextmanager

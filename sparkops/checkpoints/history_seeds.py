@@ -20,6 +20,7 @@ from ...files.listing import list_data_files
 from ...flows.flow import Flow, FlowSource, leaves_of
 from ...flows.histories import past_of
 from ...kafka.bounded import parts_now
+from ...kafka.partitions import Part
 from ...panes.state.seed import Seed, SeedMaker, require_free, write_seed
 from ..files_input import FilesInput
 from ..inputs import Input
@@ -28,7 +29,7 @@ from ..planners.path_set import PathSet, hashes_of
 from ..planners.topic_offset import Progress, TopicOffset
 from ..routes.history import History
 from ..routes.streaming import StreamRoute
-from ..topics_input import TopicsInput
+from ..topics.topics_input import TopicsInput
 from .accumulated_history import AccumulatedHistory, check_accumulators
 
 _Kind = TypeVar("_Kind", bound=Input)
@@ -109,7 +110,7 @@ def _named(input: TopicsInput, offset: Any) -> TopicsInput:
     if offset is None:
         return input.named()
     ends = {one: progress.offset for one, progress in TopicOffset.of(offset).partitions.items()}
-    parts = (part._replace(last=min(part.last, ends.get(part.partition, 0))) for part in parts_now(input.kafka).parts)
+    parts = (Part(one, first, min(last, ends.get(one, 0))) for one, first, last in parts_now(input.kafka).parts)
     return replace(input, parts=tuple(part for part in parts if part.first <= part.last))
 
 

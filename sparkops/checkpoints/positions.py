@@ -33,7 +33,7 @@ from ..planners.topic_offset import TopicOffset
 from ..planners.topic_planner import TopicPlanner
 from ..query_log import last_commit
 from ..restarts import stored_fingerprints
-from ..topics_input import TopicsInput
+from ..topics.topics_input import TopicsInput
 from .seeds import positions
 
 if TYPE_CHECKING:

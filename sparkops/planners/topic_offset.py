@@ -1,4 +1,4 @@
-"""The offset of a stream of topics: how far each partition is read, since when to its end, and which are idle.
+"""The offset of a stream of topics, which says how far each partition is read, and which are idle.
 
 Guarded by tests/sparkops/planners/test_topic_planner.py.
 """
@@ -6,8 +6,8 @@ Guarded by tests/sparkops/planners/test_topic_planner.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import astuple, dataclass, field
+from typing import Any
 
 from ...errors import StateMismatch
 from ...kafka.partitions import Partition, partition_of
@@ -17,8 +17,9 @@ FORM = 1
 """The number of the form of an offset; another one is refused."""
 
 
-class Progress(NamedTuple):
-    """How far a partition is read."""
+@dataclass(frozen=True)
+class Progress:
+    """The place to which a partition is read."""
 
     offset: int
     """The next offset to be read."""
@@ -50,7 +51,7 @@ class TopicOffset:
     @property
     def stored(self) -> Offset:
         """The offset as Spark keeps it."""
-        about = {one.name: list(progress) for one, progress in self.partitions.items()}
+        about = {one.name: list(astuple(progress)) for one, progress in self.partitions.items()}
         return {"topics": about, "lost": self.lost, "initial": self.initial, "form": FORM}
 
     @staticmethod

@@ -3,7 +3,7 @@
 It says beside each batch how far all partitions are read, also those of which the batch has no message, and which are
 idle: read to their ends for a while, without a message of an open transaction behind.
 
-Guarded by tests/sparkops/planners/test_topic_planner.py and tests/sparkops/test_kafka.py.
+Guarded by tests/sparkops/planners/test_topic_planner.py and tests/sparkops/topics/test_kafka.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -81,7 +82,7 @@ class TopicPlanner(Planner):
         for one, progress in before.partitions.items():
             if one not in bounds:
                 lost += self._missing(one, progress)
-                partitions[one] = progress._replace(first=None, gone=True, offset=max(progress.offset, progress.end))
+                partitions[one] = replace(progress, first=None, gone=True, offset=max(progress.offset, progress.end))
         if not before.initial and _told(partitions) == _told(before.partitions):
             time.sleep(PAUSE)  # Spark asks again at once
             return offset
@@ -150,7 +151,7 @@ class TopicPlanner(Planner):
         ]
         ends = open_ends(self.kafka.cluster, silent)
         idle = {one for one in silent if ends[one] == partitions[one].offset}
-        return {one: progress._replace(idle=one in idle) for one, progress in partitions.items()}
+        return {one: replace(progress, idle=one in idle) for one, progress in partitions.items()}
 
     def _note(self, offset: Offset, before: TopicOffset) -> None:
         """Note in the consumer group how far partitions are read: what comes before the next batch is done."""
@@ -203,14 +204,14 @@ def _row(part: Part) -> dict[str, Any]:
 
 
 def about_of(partitions: Mapping[Partition, Progress], lost: int = 0) -> str:
-    """How far all partitions are read, and how many offsets are lost, for the row that says it."""
+    """The text that says how far all partitions are read, and how many offsets are lost."""
     there = {one: progress for one, progress in partitions.items() if not progress.gone}
     reads = {one.name: [progress.offset, progress.end, progress.idle] for one, progress in there.items()}
     return json.dumps({"reads": reads, "lost": lost})
 
 
 def reads_of(about: str) -> tuple[dict[str, Read], int]:
-    """How far all partitions are read, and how many offsets are lost, from the row that says it."""
+    """The place to which each partition is read, and the number of offsets that are lost, from a text."""
     values = json.loads(about)
     return {name: Read(*read) for name, read in values["reads"].items()}, values["lost"]
 

@@ -249,9 +249,9 @@ class LiftLive:
             yield number, 0, packed
 
     def read_to(self, reads: Mapping[str, Read], at: int) -> Iterator[tuple[int, int, bytes]]:
-        """How far each source has been read after the batch of a processing time, for every shard."""
-        rows = [{"source": name, **read._asdict(), "at": at} for name, read in reads.items()]
-        packed = Parcel("reads", pa.Table.from_pylist(rows, schema=READS), input=self.input).pack()
+        """The place to which each source is read after the batch of a processing time, for every shard."""
+        columns = [*zip(*((name, *read, at) for name, read in reads.items()), strict=True)] or [[]] * len(READS)
+        packed = Parcel("reads", pa.table(columns, schema=READS), input=self.input).pack()
         for number in self.ids:
             yield number, 0, packed
 

@@ -153,7 +153,8 @@ def test_a_constant_has_one_home(name: str) -> None:
 def test_every_library_that_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = (needs for name, needs in project["optional-dependencies"].items() if name != "dev")
-    declared = {re.split(r"\W", need)[0] for need in chain(project["dependencies"], *extras)}
+    needs = [*chain(project["dependencies"], *extras)]
+    declared = {re.split(pattern, need)[0].replace("-", "_") for need in needs for pattern in (r"\W", r"[^\w-]")}
     used = {
         name.split(".")[0]
         for module in MODULES

@@ -2,7 +2,7 @@
 
 No message enters the JVM.
 
-Guarded by tests/sparkops/test_kafka.py.
+Guarded by tests/sparkops/topics/test_kafka.py.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..combiners.rows.columns import flat
-from ..kafka.bounded import divided, parts_now
-from ..kafka.kafka import Kafka
-from ..kafka.partitions import Part, Partition
-from ..kafka.reading import read_parts
-from ..kafka.rows import MessageRows, refuse
-from ..panes.parcels import AT
-from ..panes.watermarks.watermarks import Read
-from ..windows import time_column
-from ..windows.times import MIN_TIME
-from .inputs import Input, Metric, ReadTo, Task, processing_time
-from .naming import FILES
-from .planners.data_source import planned
-from .planners.topic_offset import Progress
-from .planners.topic_planner import ROWS, TopicPlanner, about_of, reads_of
-from .tuning.thin_function import thin_function
-from .tuning.worker import ready
-from .wire import LOST, UNREADABLE, WIRE_DDL, wire_batch
+from ...combiners.rows.columns import flat
+from ...kafka.bounded import divided, parts_now
+from ...kafka.kafka import Kafka
+from ...kafka.partitions import Part, Partition
+from ...kafka.reading import read_parts
+from ...kafka.rows import MessageRows, refuse
+from ...panes.parcels import AT
+from ...panes.watermarks.watermarks import Read
+from ...windows import time_column
+from ...windows.times import MIN_TIME
+from ..inputs import Input, Metric, ReadTo, Task, processing_time
+from ..naming import FILES
+from ..planners.data_source import planned
+from ..planners.topic_offset import Progress
+from ..planners.topic_planner import ROWS, TopicPlanner, about_of, reads_of
+from ..tuning.thin_function import thin_function
+from ..tuning.worker import ready
+from ..wire import LOST, UNREADABLE, WIRE_DDL, wire_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -195,7 +195,7 @@ class ReadTopics:
 
 @dataclass
 class _Seen:
-    """What a task has seen beside rows."""
+    """The things that a task has seen beside rows."""
 
     reads: list[tuple[dict[str, Read], int]] = field(default_factory=list)
     unreadable: list[pa.Table] = field(default_factory=list)

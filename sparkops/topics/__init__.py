@@ -1,0 +1,1 @@
+"""Topics of Kafka as an input of tasks on Spark."""
