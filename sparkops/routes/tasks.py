@@ -250,7 +250,8 @@ class LiftLive:
 
     def read_to(self, reads: Mapping[str, Read], at: int) -> Iterator[tuple[int, int, bytes]]:
         """The place to which each source is read after the batch of a processing time, for every shard."""
-        columns = [*zip(*((name, *read, at) for name, read in reads.items()), strict=True)] or [[]] * len(READS)
+        told = ([read[place] for read in reads.values()] for place in range(3))
+        columns = [list(reads), *told, [at] * len(reads)]
         packed = Parcel("reads", pa.table(columns, schema=READS), input=self.input).pack()
         for number in self.ids:
             yield number, 0, packed
