@@ -29,7 +29,6 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Read messages": ("messages",),
     "Read topics of Kafka": ("kafka", "local/topics", "sparkops/topics", "sparkops/planners/topic_planner"),
     "Changelogs": ("changelogs",),
-    "Read messages": ("messages",),
     "Run on Spark": ("sparkops", "metrics"),
     "Accumulators on Spark": ("sparkops/stored",),
     "Restart a query": ("panes/state", "panes/shard", "flows/fingerprint"),
