@@ -158,10 +158,12 @@ def without(changes: WeightedRows, bad: np.ndarray, fault: str) -> WeightedRows:
     return replace(changes, rows=changes.rows.take(places), weights=np.where(bad, 0, changes.weights), fault=fault)
 
 
-def good(rows: pa.Table, weight: str) -> pa.Table:
-    """The rows without the bad ones, for a flow without a step that counts them."""
+def divided(rows: pa.Table, weight: str) -> tuple[pa.Table, pa.Table]:
+    """The rows without the bad ones, and the bad ones, for a flow without a step that tells them apart."""
     weights = np.asarray(flat(rows[weight]))
-    return rows if weights.all() else rows.filter(pa.array(weights != 0))
+    if weights.all():
+        return rows, rows.slice(0, 0)
+    return rows.filter(pa.array(weights != 0)), rows.filter(pa.array(weights == 0))
 
 
-__all__ = ["Reading", "UpsertKeys", "WeightedRows", "good", "without"]
+__all__ = ["Reading", "UpsertKeys", "WeightedRows", "divided", "without"]

@@ -169,7 +169,7 @@ class Graph:
     @cached_property
     def left_out(self) -> dict[Step, LeftOut]:
         """The form in which each step shows the rows that it leaves out."""
-        row, names = fields_of([(step.number, step.schemas) for step in self.steps])
+        row, names = self._fields
         return {
             step: LeftOut(
                 stage=step.number,
@@ -178,8 +178,33 @@ class Graph:
                 row=row,
                 reasons=tuple(why for why in REASONS if why != "late" or step.stage.drops_late),
             )
-            for step, own in zip(self.steps, names, strict=True)
+            for step, own in zip(self.steps, names, strict=False)
         }
+
+    @cached_property
+    def left_out_of_ends(self) -> dict[Feed, LeftOut]:
+        """The form in which a source whose rows come to no step shows those that it leaves out."""
+        row, names = self._fields
+        own = names[len(self.steps)] if self._direct else []
+        return {
+            feed: LeftOut(stage=None, sides=(None,), fields=(fields,), row=row)
+            for feed, fields in zip(self._direct, own, strict=True)
+        }
+
+    @property
+    def left_out_row(self) -> pa.StructType:
+        """The columns of rows that are left out: those of the inputs of all steps, and of sources without a step."""
+        return self._fields[0]
+
+    @property
+    def _direct(self) -> list[Feed]:
+        """The rows of the result that come from a source and not from a step."""
+        return [feed for feed in self.ends if feed.leaf is not None]
+
+    @cached_property
+    def _fields(self) -> tuple[pa.StructType, list[list[dict[str, str]]]]:
+        direct = [(0, [feed.schema for feed in self._direct])] if self._direct else []
+        return fields_of([*((step.number, step.schemas) for step in self.steps), *direct])
 
     def reader(self, step: Step) -> tuple[Step, int] | None:
         """The step that reads the rows of this one, and the place of these rows among its feeds; None at the end."""

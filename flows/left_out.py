@@ -31,8 +31,8 @@ UNREADABLE = "unreadable"
 class LeftOut:
     """The form in which a step shows the rows that it left out. Its columns are the same for all steps of a flow."""
 
-    stage: int
-    """The number of the stage, which `explain()` shows."""
+    stage: int | None
+    """The number of the stage, which `explain()` shows; None for rows of a source that come to no step."""
     sides: tuple[str | None, ...]
     """For each input of the operator, "left" or "right" in a join and None elsewhere."""
     fields: tuple[Mapping[str, str], ...]
@@ -65,6 +65,10 @@ class LeftOut:
         whole = pa.StructArray.from_arrays(columns, fields=list(self.row))
         places = [pa.nulls(count, field.type) for field in _PLACE]
         return pa.Table.from_arrays([*label_columns, whole, *places], schema=self.schema)
+
+    def bad(self, rows: pa.Table) -> pa.Table:
+        """Messages of a changelog that cannot be read, of a source whose rows come to no step."""
+        return self._shown(rows, 0, "bad")
 
     def unreadable(self, rows: pa.Table, port: int) -> pa.Table:
         """Rows of files that could not be read, on their way to an input of the operator."""

@@ -101,10 +101,18 @@ class Result:
         """
         if stage is not None:
             return dict(self.of_stages[self._place(stage)])
+        past = self._past_all_steps
         if not self.of_stages:  # then no row is left out for another reason
-            return {"unreadable": self.left_out.num_rows}
+            return {name: past[name] for name in ("bad", "unreadable")}
         names = self.of_stages[0]
-        return {name: sum(of_stage[name] for of_stage in self.of_stages) for name in names}
+        return {name: sum(of_stage[name] for of_stage in self.of_stages) + past[name] for name in names}
+
+    @property
+    def _past_all_steps(self) -> Counter[str]:
+        """The numbers of rows that were left out of sources whose rows come to no step, by the reason."""
+        if not self.left_out.num_columns:
+            return Counter()
+        return Counter(self.left_out.filter(pc.is_null(self.left_out["stage"]))["why"].to_pylist())
 
     @property
     def dropped(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import InvalidArgument
-from ..flows.changelog_reading import good
+from ..flows.changelog_reading import divided
 from ..flows.flow import Flow, weight_of
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.left_out import left_out_schema
@@ -200,7 +200,10 @@ class LocalRun:
             if isinstance(feed.origin, Leaf) and feed.origin in rows:
                 reading, here = feed.origin.source.reading, rows[feed.origin]
                 if reading is not None:
-                    here = good(here, reading.weight)
+                    here, bad = divided(here, reading.weight)
+                    if bad.num_rows:
+                        told = self.graph.left_out_of_ends[feed].bad(bad.select(feed.schema.names))
+                        self.left_out.append((place, 0, _from_entry(told, place)))
                 self._show(place, applied(feed.transforms, here))
         ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
         if ends:
@@ -246,8 +249,7 @@ class LocalRun:
         some = [one for one in instants if one.rows]
         if some:
             rows = self.graph.left_out[step].table(some)
-            rows = rows.append_column("step", pa.array(np.full(rows.num_rows, place)))
-            self.left_out.append((place, step.number, rows))
+            self.left_out.append((place, step.number, _from_entry(rows, place)))
 
     def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
         """The bundles of an entry for each feed from a source, by their processing time."""
@@ -296,7 +298,7 @@ class LocalRun:
 
     def _show(self, place: int, rows: pa.Table) -> None:
         if rows.num_rows:
-            self.out.append(rows.append_column("step", pa.array(np.full(rows.num_rows, place))))
+            self.out.append(_from_entry(rows, place))
 
     def _waiting(self) -> str:
         """A sentence about the windows, and the rows in order, that wait for the watermark; empty without any."""
@@ -323,7 +325,7 @@ class LocalRun:
             for step, shard in self.shards.items()
         ]
         none = left_out_schema(self.unreadable.row).append(_STEP)
-        first = [rows.append_column(_STEP, pa.array(np.zeros(rows.num_rows, np.int64))) for _, rows in unreadable]
+        first = [_from_entry(rows, 0) for _, rows in unreadable]
         by_step = [table for *_, table in sorted(self.left_out, key=lambda one: one[:2])]
         left_out = pa.concat_tables([none.empty_table(), *first, *by_step])
         steps = self.graph.steps
@@ -344,6 +346,11 @@ class LocalRun:
             note=note,
             save=partial(seed_of, self.flow, self.graph, dict(self.shards), SeedMaker(owner=run, batch=0)),
         )
+
+
+def _from_entry(rows: pa.Table, place: int) -> pa.Table:
+    """Rows with the entry of the script that they came from."""
+    return rows.append_column(_STEP, pa.array(np.full(rows.num_rows, place)))
 
 
 def _level_of_user() -> int:

@@ -41,8 +41,7 @@ class UnreadableRows:
     @property
     def row(self) -> pa.StructType:
         """The columns of rows that are left out: those of the inputs of all steps, or else of the sources."""
-        forms = self.graph.left_out.values()
-        return next((form.row for form in forms), pa.struct(list(self.graph.leaves[0].schema)))
+        return self.graph.left_out_row
 
     def needed(self, leaf: Leaf) -> frozenset[str] | None:
         """The columns of a source without which a row cannot be read, as its flow needs them; None for all of them."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..changelogs.flows import UnreadSource
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
-from ..flows.changelog_reading import Reading, good
+from ..flows.changelog_reading import Reading, divided
 from ..flows.event_time import EventTime
 from ..flows.settings import Settings
 from ..panes.parcels import AT
@@ -84,6 +84,10 @@ class ChangelogInput(Input):
         )
         return self.messages.mapped(read, reading.needs(row_columns), "" if own else at, schema, metric)
 
+    @property
+    def may_lose(self) -> bool:
+        return not self.reading.strict or self.messages.may_lose
+
     def over(self, change: Callable[[Input], Input]) -> Input:
         return replace(self, messages=change(self.messages))
 
@@ -110,16 +114,21 @@ class ReadChanges(OuterTask):
     at: str | None
     """A column of the rows with their processing time, if the messages have none beside them."""
     counted: bool
-    """True if a step counts bad rows; otherwise they are left out."""
+    """True if a step counts bad rows; otherwise the task itself does, if it can."""
 
     def __call__(self, messages: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        return self.task(self._rows(messages))
+        bad_rows: list[pa.Table] = []
+        yield from self.task(self._rows(messages, bad_rows))
+        bad = getattr(self.task, "bad", None)
+        if bad is not None and any(rows.num_rows for rows in bad_rows):
+            yield from bad(pa.concat_tables(bad_rows))
 
-    def _rows(self, messages: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    def _rows(self, messages: Iterable[pa.Table], bad_rows: list[pa.Table]) -> Iterator[pa.Table]:
         for table in messages:
             rows = self.reading(table, self._with_weight)
             if not self.counted:
-                rows = good(rows, self.reading.weight)
+                rows, bad = divided(rows, self.reading.weight)
+                bad_rows.append(bad.select(self.columns))
             if self.at is not None:
                 times, valid = time_column(flat(rows[self.at]))
                 at = pa.array(np.where(valid, times, int64_column(rows[AT])))

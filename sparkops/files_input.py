@@ -90,6 +90,10 @@ class FilesInput(Input):
     def strict(self) -> bool:
         return self.format.on_bad_row == "error"
 
+    @property
+    def may_lose(self) -> bool:
+        return self.format.on_bad_file != "error" or self.format.leaves_rows_out
+
     def replayed(self) -> Input:
         """The files for a replay, in which a bad row is left out, as in a stream."""
         return self if self.files is None else replace(self, format=self.files.replayed(self.format))
@@ -118,7 +122,7 @@ class FilesInput(Input):
         if at is not None:
             listed = listed.withColumn(AT, processing_time(""))
         packed, lo = listed.mapInArrow(thin_function(reading), schema), F.col("lo")
-        if schema != WIRE_DDL or (self.format.on_bad_file == "error" and not self.format.leaves_rows_out):
+        if schema != WIRE_DDL or not self.may_lose:
             return packed
         unreadable = F.when(lo == UNREADABLE, F.col("payload").cast("string").cast("bigint"))
         counts = (
@@ -224,9 +228,12 @@ class ReadFiles:
         send: Hold | None = getattr(self.task, "hold", None)
         if send is not None:
             yield from (wire_batch(send(*hold)) for hold in holds)
+        count_lost = getattr(self.task, "count_lost", None)
         if skipped and self.packed:
             # A file in several parts is skipped part by part.
             yield wire_batch((0, SKIPPED, path.encode()) for path in dict.fromkeys(skipped))
+        elif skipped and count_lost is not None:
+            yield from count_lost("files_skipped", len({*skipped}))
         if unreadable:
             yield from self._left_out(pa.concat_tables(unreadable))
 
@@ -242,6 +249,8 @@ class ReadFiles:
             yield from shown(rows)
         if self.packed and getattr(self.task, "counts", True):
             yield wire_batch([(0, UNREADABLE, str(rows.num_rows).encode())])
+        elif (count_lost := getattr(self.task, "count_lost", None)) is not None:
+            yield from count_lost("rows_unreadable", rows.num_rows)
 
     def _tables(
         self, batches: Iterable[pa.RecordBatch], bad: Any, leave_out: LeaveOut, holds: list[tuple[int, int]]

@@ -47,8 +47,9 @@ class OuterTask(ABC):
     """A task that gives another one rows of other columns. It asks and shows what that one does.
 
     A task can name the columns whose texts can stay dictionaries (`coded`), those that it needs for its result, beside
-    such as it shows (`needed`; None means all), can show rows of files that cannot be read (`unreadable`), and can send
-    the time that the watermark waits for (`hold`), or how far each source is read (`read_to`).
+    such as it shows (`needed`; None means all), can show rows of files that cannot be read (`unreadable`), can say that
+    they are counted elsewhere (`counts`), or count them itself where no step does (`count_lost`), and can send the time
+    that the watermark waits for (`hold`), or how far each source is read (`read_to`).
     """
 
     task: Task
@@ -65,6 +66,14 @@ class OuterTask(ABC):
     @property
     def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
         return getattr(self.task, "unreadable", None)
+
+    @property
+    def counts(self) -> bool:
+        return getattr(self.task, "counts", True)
+
+    @property
+    def count_lost(self) -> Callable[[str, int], Iterator[pa.RecordBatch]] | None:
+        return getattr(self.task, "count_lost", None)
 
     @property
     def hold(self) -> Hold | None:
@@ -98,6 +107,11 @@ class Input(ABC):
     def strict(self) -> bool:
         """True if a message that cannot be read is an error."""
         return not self.streaming
+
+    @property
+    def may_lose(self) -> bool:
+        """True if it leaves out files, rows or messages that cannot be read."""
+        return False
 
     def with_row(self, packed: DataFrame, shard: int, payload: bytes) -> DataFrame:
         """Add one packed row, which exists even if the input has no partitions."""
@@ -220,6 +234,10 @@ class TimedInput(Input):
         own = self.event_time.needs(columns)
         timed = task if own == columns else WithTimes(task, self.event_time, tuple(columns))
         return self.rows.mapped(timed, own, at, schema, metric)
+
+    @property
+    def may_lose(self) -> bool:
+        return self.rows.may_lose
 
     def over(self, change: Callable[[Input], Input]) -> Input:
         return replace(self, rows=change(self.rows))

@@ -13,6 +13,7 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..flows.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
+from .routes.pass_through import LOST
 from .routes.shard_rows import CLOCKS, COUNTS, LATENESS, SOURCES
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class StageProgress:
 class FlowProgress:
     """The progress of one flow in a batch: its stages in order, and the numbers of files that it skipped, of rows of
     other files or messages that it left out because they are unreadable, and of offsets of Kafka that were not read and
-    are not in their topic any more.
+    are not in their topic any more. `rows_bad` counts messages of a changelog that cannot be read and come to no step;
+    a step counts its own.
 
     >>> from uncombine.sparkops.progress import FlowProgress
     >>> FlowProgress(files_skipped=2).stages
@@ -155,6 +157,7 @@ class FlowProgress:
     files_skipped: int = 0
     rows_unreadable: int = 0
     offsets_lost: int = 0
+    rows_bad: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers, with those of the stages, as values that JSON has."""
@@ -164,6 +167,7 @@ class FlowProgress:
     def __str__(self) -> str:
         lost = [f"{self.rows_unreadable:,} unreadable rows left out"] if self.rows_unreadable else []
         lost += [f"{self.offsets_lost:,} offsets lost"] if self.offsets_lost else []
+        lost += [f"{self.rows_bad:,} bad messages left out"] if self.rows_bad else []
         if len(self.stages) == 1:
             return "; ".join([str(self.stages[0]), *lost])
         return "; ".join([*(f"stage {i}: {stage}" for i, stage in enumerate(self.stages, 1)), *lost])
@@ -210,6 +214,11 @@ class Progress:
         """The number of rows of files that all flows left out because they are unreadable."""
         return sum(flow.rows_unreadable for flow in self.flows.values())
 
+    @property
+    def rows_bad(self) -> int:
+        """The number of bad rows and messages that all flows left out, in their steps and where they have none."""
+        return sum(flow.rows_bad + sum(stage.rows_bad for stage in flow.stages) for flow in self.flows.values())
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers as values that JSON has: times as texts in ISO 8601, and the lag in seconds.
 
@@ -233,9 +242,8 @@ class Progress:
 def _with_files(flow: FlowProgress) -> str:
     """The text of a flow, which follows its name."""
     skipped = f", {flow.files_skipped} files skipped" if flow.files_skipped else ""
-    if not flow.stages:
-        return skipped
-    return f"{skipped}{': ' if len(flow.stages) == 1 else '; '}{flow}"
+    told = str(flow)
+    return f"{skipped}{': ' if len(flow.stages) <= 1 else '; '}{told}" if told else skipped
 
 
 def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any]) -> Progress | None:
@@ -307,7 +315,7 @@ def progress_of(last: Any) -> Progress:
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
     files = [row for part, row in parts.items() if part.startswith(FILES)]
-    names = ("files_skipped", "rows_unreadable", "offsets_lost")
+    names = (*LOST, "offsets_lost")
     counts = {name: sum(int(row.get(name) or 0) for row in files) for name in names}
     stages = tuple(_stage(parts[str(number)].get("counts") or {}) for number in numbers)
     return FlowProgress(stages=stages, **counts)

@@ -121,6 +121,11 @@ class Checkpoint:
 
     def counts(self, step: int | None = None) -> dict[str, int]:
         """The numbers of rows without a result since the query first started, by the reason, of one step or of all."""
+        if step is None and not operators(self.spark, self.path):
+            raise InvalidArgument(
+                f"the query of {self.path!r} has no step that keeps state, so its checkpoint has no counts: "
+                "uc.progress(query) and the log have those of each batch"
+            )
         some = self.steps if step is None else [self._step(step).step]
         return {name: sum(one.counts[name] for one in some) for name in asdict(Counts())}
 

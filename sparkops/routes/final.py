@@ -17,7 +17,8 @@ from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
 from .base import Route
 from .final_columns import final_pane
-from .tasks import LiftFinal, MergeFinal, Through
+from .pass_through import Through, passed_through
+from .tasks import LiftFinal, MergeFinal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,9 +31,8 @@ class NoStages(Route):
 
     def df(self) -> DataFrame:
         flow = self.flow
-        return self.input.mapped(
-            Through(flow.transforms), list(self.schemas[0].names), None, spark_schema(flow.schema), self.metric
-        )
+        through = Through(flow.transforms, flow.schema)
+        return passed_through(self.input, through, list(self.schemas[0].names), flow.schema, self.metric)
 
     def explain(self) -> str:
         through = "Rows through functions of Arrow tables" if self.flow.transforms else "Rows as they come"

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...flows.graph import Feed, Graph, Leaf, Step, check_ends, graph_of, leaf_columns
-from ...flows.left_out import LeftOut, beside
+from ...flows.left_out import LeftOut, beside, left_out_schema
 from ...panes import Watermarks
 from ...panes.state.operator import StatefulOperator
 from ...panes.transforms import Transform
 from ..inputs import Input
-from ..sql_types import spark_schema
 from ..wire import WIRE_DDL
 from .base import Route
-from .tasks import Clocks, LiftLive, Through, source_names
+from .pass_through import Through, passed_through
+from .tasks import Clocks, LiftLive, source_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +55,7 @@ class Live(Route):
     @property
     def left_out_schema(self) -> pa.Schema | None:
         """The columns of rows that were left out, if they are shown."""
-        return next((form.schema for form in self.forms.values()), None)
+        return left_out_schema(self.graph.left_out_row) if self.beside else None
 
     @property
     def schema(self) -> pa.Schema:
@@ -165,8 +165,9 @@ class Live(Route):
         if isinstance(feed.origin, Step):
             return self.shown(feed, self.run_step(feed.origin, self.packed(feed.origin), None))
         columns = list(feed.schema.names)
-        through = Through(feed.transforms, left_out=self.left_out_schema, result=self.flow.schema)
-        return self.read(feed.origin).mapped(through, columns, None, spark_schema(self.schema), self.metric)
+        form = self.graph.left_out_of_ends[feed] if self.beside else None
+        through = Through(feed.transforms, self.flow.schema, left_out=form)
+        return passed_through(self.read(feed.origin), through, columns, self.schema, self.metric)
 
     def read(self, leaf: Leaf) -> Input:
         """The rows of a source on Spark."""

@@ -28,7 +28,7 @@ from .streaming import StreamRoute
 
 def route_with_left_out(flow: Flow, input: Input) -> Live:
     """The route that shows the rows that steps leave out beside the result, in the column `left_out`."""
-    check_left_out(flow)
+    check_left_out(flow, input)
     if flow.source.streaming:
         return StreamRoute(flow, input, beside=True)
     if flow.settings.replay:
@@ -54,12 +54,12 @@ def route(flow: Flow, input: Input) -> Route:
     )
 
 
-def check_left_out(flow: Flow) -> None:
+def check_left_out(flow: Flow, input: Input) -> None:
     """Raise if a flow can have no rows beside its result."""
-    if stages_of(flow) == 0:
+    if stages_of(flow) == 0 and not flow.source.inputs and not input.may_lose:
         raise InvalidArgument(
-            "left_out has the rows that steps leave out, and this flow has no step: add one, such as "
-            "window(...).combine(...)"
+            "left_out has the rows that steps leave out, and messages and rows of files that cannot be read: this flow "
+            "has no step: add one, such as window(...).combine(...)"
         )
     if LEFT_OUT in map(str.casefold, flow.schema.names):
         raise InvalidArgument(f"{LEFT_OUT!r} is the column of rows that were left out: give the result another name")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
-from ...flows.left_out import LEFT_OUT, LeftOut, beside, unreadable_rows
+from ...flows.left_out import LEFT_OUT, LeftOut, beside
 from ...panes import Grouping
 from ...panes.grouping.final_panes import Final
 from ...panes.grouping.lift import Lift, keys_alone
@@ -38,32 +38,6 @@ OUT_ROWS = 65_536
 def batches_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
     """A table as record batches for Spark."""
     yield from passed(table).combine_chunks().to_batches(max_chunksize=OUT_ROWS)
-
-
-@dataclass(frozen=True)
-class Through:
-    """Applies the transforms of a flow without a grouping."""
-
-    transforms: Sequence[Transform]
-    left_out: pa.Schema | None = None
-    """The columns of rows that were left out, if a column for them is asked for."""
-    result: pa.Schema | None = None
-    """The columns of the result, if rows that were left out are shown beside it."""
-
-    @property
-    def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
-        """Shows rows of files that could not be read."""
-        return None if self.left_out is None else self._shown
-
-    def _shown(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        assert self.left_out is not None
-        assert self.result is not None
-        left_out = unreadable_rows(rows, self.left_out.field("row").type)
-        yield from batches_of(beside(self.result.empty_table(), left_out))
-
-    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        for table in tables:
-            yield from batches_of(alone(applied(self.transforms, table), self.left_out))
 
 
 def alone(rows: pa.Table, left_out: pa.Schema | None) -> pa.Table:

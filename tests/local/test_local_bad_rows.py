@@ -253,10 +253,10 @@ def test_a_changelog_in_files_is_as_strict_as_its_rows(tmp_path: Path) -> None:
 
 def test_a_flow_without_a_step_has_them_in_its_result(tmp_path: Path) -> None:
     result = uc.flow(uc.Files(write(tmp_path), schema=SCHEMA, on_bad_row="leave_out")).run()
-    assert (result.num_rows, result.counts()) == (3, {"unreadable": 3})
+    assert (result.num_rows, result.counts()) == (3, {"bad": 0, "unreadable": 3})
     assert [row["stage"] for row in result.left_out.to_pylist()] == [None, None, None]
     assert "3 rows left out (3 unreadable): see left_out" in repr(result)
-    assert uc.flow([{"ts": 0}]).run().counts() == {"unreadable": 0}
+    assert uc.flow([{"ts": 0}]).run().counts() == {"bad": 0, "unreadable": 0}
 
 
 def test_only_formats_of_text_have_such_rows(tmp_path: Path) -> None:
