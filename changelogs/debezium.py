@@ -6,7 +6,7 @@ Guarded by tests/changelogs/test_changelogs_in.py and tests/changelogs/test_chan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +27,8 @@ from .single_changes import latest, pairs
 class Debezium(Changelog):
     """Debezium's change events, as structs, as JSON, or flattened.
 
-    The envelope has the columns `op` (`c`, `r` of a snapshot, `u`, `d`), `before` and `after`. An update retracts
+    The envelope has the columns `op` (`c`, `r` of a snapshot, `u`, `d`), `before` and `after`, or has them in a column
+    `payload`. An update retracts
     `before` and adds `after`. Tombstones and messages of `pg_logical_emit_message` (`m`) are left out. Other columns,
     such as `source` and `ts_ms`, are no columns of the rows, but may be named in `order=`, `processing_time=` and a
     watermark strategy.
@@ -115,6 +116,8 @@ class Debezium(Changelog):
             raise InvalidArgument(
                 f"{words} takes an envelope, and the columns are those of the flattened form: give flat=True and keys="
             )
+        if "op" not in columns.names and (payload := _payload(columns)) is not None:
+            return self._payloads(columns, payload, keyed)
         if "op" not in columns.names and self.column in columns.names:
             raise InvalidArgument(
                 f"{words} takes an envelope in columns: give schema=, the columns of a row, to read JSON"
@@ -134,6 +137,26 @@ class Debezium(Changelog):
         changes = Envelope(texts=None, row=row, upserted=keyed, stops=self.truncate == "error", order=order)
         return Reading(
             message_schema=columns, row=row, own=own, changes=changes, words=words, extra=extra, upserted=keyed
+        )
+
+    def _payloads(self, columns: pa.Schema, payload: pa.Schema, keyed: UpsertKeys | None) -> Reading:
+        """The reading of envelopes in the column `payload`, as in files of messages with their schema."""
+        metadata = [name for name in columns.names if name not in ("payload", "schema")]
+        if both := [name for name in metadata if name in payload.names]:
+            raise InvalidArgument(
+                f"uc.changelog.Debezium() finds column {both[0]!r} in 'payload' and beside it: leave one out"
+            )
+        beside = pa.schema([columns.field(name) for name in metadata])
+        order = () if keyed is None else tuple(n for n in keyed.order if n.split(".")[0] in payload.names)
+        inner = self._structs(pa.schema([*payload, *beside]), keyed)
+        order = tuple(name for name in order if name not in inner.row.names)
+        changes = Envelope(texts=None, row=inner.row, upserted=keyed, stops=self.truncate == "error", order=order)
+        return replace(
+            inner,
+            message_schema=columns,
+            own=frozenset(["payload", *({"schema"} & {*columns.names})]),
+            changes=Unwrapped(changes),
+            extra=pa.schema([(name, _kind_at(payload, name)) for name in order]),
         )
 
     def _flat(self, columns: pa.Schema, keyed: UpsertKeys | None) -> Reading:
@@ -179,6 +202,25 @@ class Debezium(Changelog):
             return messages
         text = pa.table({self.column: texts_of(messages.select(["before", "after", "op"]))})
         return text.add_column(0, "key", key_texts(rows.take(pa.array(places)), keys)) if keys else text
+
+
+@dataclass(frozen=True)
+class Unwrapped:
+    """Reads envelopes in the column `payload`."""
+
+    envelope: Envelope
+
+    def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
+        payload = flat(messages["payload"])
+        return self.envelope(pa.Table.from_arrays(payload.flatten(), names=[f.name for f in payload.type]), names)
+
+
+def _payload(columns: pa.Schema) -> pa.Schema | None:
+    """The columns of the envelopes in the column `payload`; None if there are none."""
+    kind = columns.field("payload").type if "payload" in columns.names else None
+    if kind is None or not pa.types.is_struct(kind) or kind.get_field_index("op") < 0:
+        return None
+    return pa.schema(list(kind))
 
 
 @dataclass(frozen=True)

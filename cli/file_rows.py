@@ -59,7 +59,9 @@ def add_reading(parser: Parser) -> None:
 def add_format(parser: Parser) -> None:
     """The options that say what a file is."""
     parser.add_argument(
-        "--format", choices=["parquet", "arrow", "csv", "json"], help="the format; the ending says it if not given"
+        "--format",
+        choices=["parquet", "arrow", "csv", "json", "text"],
+        help="the format; the ending says it if not given",
     )
     parser.add_argument("--delimiter", metavar="CHARACTER", help="the character between two values of csv")
     parser.add_argument("--encoding", help="the encoding of csv (default: utf8)")

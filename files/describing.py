@@ -42,8 +42,8 @@ def describe(
         Files, folders or patterns such as `/data/*.parquet`. A path that exists is no pattern. Hidden files
         (`_SUCCESS`, `.crc`) are ignored. A listing of them is not looked up again.
     format
-        "parquet", "arrow" (files and streams; "feather" is the same), "csv" or "json" (JSON lines). None: the
-        format of the files' endings.
+        "parquet", "arrow" (files and streams; "feather" is the same), "csv", "json" (JSON lines) or "text"
+        (a line as it is, in column `value`). None: the format of the files' endings.
     schema
         The columns, including those named by folders. Other columns of files are ignored. Instants are read as
         microseconds UTC.

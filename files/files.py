@@ -20,7 +20,7 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch
 from .describing import describe
 from .file_format import FileFormat
-from .formats import BY_LINE, check_option_names
+from .formats import BY_LINE, check_option_names, format_name
 from .listing import Listing
 from .paths import require_no_secret
 
@@ -78,7 +78,8 @@ class Files:
         no jar for them. Credentials come from the environment or a profile, and a path never has them. A path may end
         with parameters of Arrow: `s3://bucket/in?region=eu-west-1&endpoint_override=http://host:9000`.
     format
-        "parquet", "arrow" (also Feather), "csv" or "json" (a row a line). If not given, the names of the files decide.
+        "parquet", "arrow" (also Feather), "csv", "json" (a row a line) or "text" (a line as it is, in column
+        `value`). If not given, the names of the files decide.
     schema
         The columns and their types; if not given, those of one of the files.
     filter
@@ -121,7 +122,7 @@ class Files:
         self,
         path: Path | Sequence[Path],
         *,
-        format: Literal["parquet", "arrow", "feather", "ipc", "csv", "json"] | None = None,
+        format: Literal["parquet", "arrow", "feather", "ipc", "csv", "json", "text"] | None = None,
         schema: pa.Schema | None = None,
         filter: Expr | None = None,
         on_bad_file: Literal["error", "skip"] = "error",
@@ -138,7 +139,9 @@ class Files:
         check_option_names(format_options, _ARGUMENTS, _ELSEWHERE)
         several = [path] if isinstance(path, str | PathLike) else list(path)
         self.path: list[str] = [fspath(one) for one in several]
-        self.format, self.schema = format, schema
+        self.format, self.schema = format, _checked_schema(schema)
+        if format is not None:
+            format_name(format)
         self.filter = None if filter is None else condition_of(filter, "filter=")
         self.on_bad_file, self.on_bad_row, self.on_missing_column = on_bad_file, on_bad_row, on_missing_column
         self.max_files_per_batch, self.options = max_files_per_batch, dict(format_options)
@@ -196,6 +199,15 @@ class Files:
         said = [f"{name}={value!r}" for name, value in arguments.items() if name not in open_]
         path = self.path[0] if len(self.path) == 1 else self.path
         return f"Files({', '.join([repr(path), *said])})"
+
+
+def _checked_schema(schema: Any) -> pa.Schema | None:
+    """The schema of the files; raise for anything but an Arrow schema."""
+    if schema is None or isinstance(schema, pa.Schema):
+        return schema
+    raise TypeMismatch(
+        f"schema= of uc.Files() takes an Arrow schema, such as pa.schema({{'n': pa.int64()}}), and was given {schema!r}"
+    )
 
 
 def _checked_start(start: Sequence[Path], order: object) -> list[str]:

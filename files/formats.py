@@ -12,11 +12,20 @@ import pyarrow.fs as pafs
 
 from ..errors import InvalidArgument, nearest, require_options
 from .arrow_files import ArrowSource
+from .line_files import LineSource
 from .parquet_files import ParquetSource
 from .text_files import CsvSource, JsonSource, require_csv_options
 from .unreadable_rows import ERRORS, BadRows
 
-NAMES = {"parquet": "parquet", "arrow": "arrow", "feather": "arrow", "ipc": "arrow", "csv": "csv", "json": "json"}
+NAMES = {
+    "parquet": "parquet",
+    "arrow": "arrow",
+    "feather": "arrow",
+    "ipc": "arrow",
+    "csv": "csv",
+    "json": "json",
+    "text": "text",
+}
 """The formats by each of their names."""
 
 BY_LINE = frozenset({"csv", "json"})
@@ -38,6 +47,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
         "encoding", "null_values", "true_values", "false_values", "decimal_point", "timestamp_parsers",
     ),
     "json": (),
+    "text": (),
 }  # fmt: skip
 """The options that each format takes."""
 
@@ -82,7 +92,7 @@ def check_option_names(options: Iterable[str], arguments: Iterable[str], elsewhe
         raise InvalidArgument(f"uc.Files() has no option {name!r}: {nearest(plain, all_names)}")
 
 
-Source = ParquetSource | ArrowSource | CsvSource | JsonSource
+Source = ParquetSource | ArrowSource | CsvSource | JsonSource | LineSource
 
 
 def open_source(
@@ -98,4 +108,6 @@ def open_source(
         return ParquetSource(system, path)
     if format == "arrow":
         return ArrowSource(system, path)
+    if format == "text":
+        return LineSource(system, path)
     return CsvSource(system, path, options, schema, bad) if format == "csv" else JsonSource(system, path, schema, bad)

@@ -245,22 +245,8 @@ class JsonSource:
         self.schema: pa.Schema = schema
 
     def _blocks(self, size: int) -> Iterator[bytes]:
-        """The file in blocks that end at the end of a line."""
-        rest: list[bytes] = []
-        with self.system.open_input_stream(self.path, compression="detect") as stream:
-            # read() does not free its memory when it fails.
-            while piece := stream.read_buffer(size).to_pybytes():
-                end = piece.rfind(b"\n") + 1
-                if not end:
-                    rest.append(piece)
-                    if len(rest) * size > LONGEST:
-                        raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
-                    continue
-                yield b"".join([*rest, piece[:end]])
-                rest = [piece[end:]]
-        last = b"".join(rest)
-        if last.strip():
-            yield last
+        blocks = blocks_of_lines(self.system, self.path, size)
+        return (block for block in blocks if block.endswith(b"\n") or block.strip())
 
     def parts(self) -> list[float]:
         """One part: the file is read from its beginning to its end."""
@@ -282,6 +268,24 @@ class JsonSource:
             line += lines
         if empty:
             raise pa.ArrowInvalid("it is empty")
+
+
+def blocks_of_lines(system: pafs.FileSystem, path: str, size: int) -> Iterator[bytes]:
+    """A file in blocks that end at the end of a line, or of the file."""
+    rest: list[bytes] = []
+    with system.open_input_stream(path, compression="detect") as stream:
+        # read() does not free its memory when it fails.
+        while piece := stream.read_buffer(size).to_pybytes():
+            end = piece.rfind(b"\n") + 1
+            if not end:
+                rest.append(piece)
+                if len(rest) * size > LONGEST:
+                    raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
+                continue
+            yield b"".join([*rest, piece[:end]])
+            rest = [piece[end:]]
+    if last := b"".join(rest):
+        yield last
 
 
 class JsonRows:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import warnings
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -402,3 +404,19 @@ def test_pipelines_over_messages_end_as_those_over_weights(seed: int) -> None:
     (read, messages), (plain, rows), names = pipelines(seed)
     got, want = read.run(messages).panes, plain.run(rows).panes
     assert net(got) == net(want), names
+
+
+def test_debezium_in_a_payload(tmp_path: Path) -> None:
+    one, two = {"ts": 0, "id": 1, "x": 5}, {"ts": 0, "id": 1, "x": 7}
+    envelopes = [
+        {"op": "c", "before": None, "after": one, "source": {"lsn": 1}},
+        {"op": "u", "before": one, "after": two, "source": {"lsn": 2}},
+        {"op": "d", "before": two, "after": None, "source": {"lsn": 3}},
+    ]
+    (tmp_path / "a.json").write_text("\n".join(json.dumps({"schema": {"type": "s"}, "payload": e}) for e in envelopes))
+    path = tmp_path / "a.json"
+    got = uc.flow(path, changelog=c.Debezium()).run().select(["x", "diff"]).to_pylist()
+    plain = uc.flow(envelopes, changelog=c.Debezium()).run().select(["x", "diff"]).to_pylist()
+    assert got == plain == [{"x": x, "diff": d} for x, d in ((5, 1), (5, -1), (7, 1), (7, -1))]
+    keyed = uc.flow(path, changelog=c.Debezium(keys="id", order="source.lsn")).run()
+    assert sum(row["diff"] for row in keyed.to_pylist()) == 0
