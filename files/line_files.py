@@ -11,7 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pafs
 
-from .text_files import BLOCK, blocks_of_lines
+from .csv_text import LONGEST
+
+BLOCK = 8 << 20
+"""The bytes of a CSV or JSON file, or one of lines, that are parsed at once."""
 
 COLUMN = "value"
 """The column of the lines, as Spark's own format of text names it."""
@@ -45,4 +48,22 @@ class LineSource:
             yield pa.table({COLUMN: values}).select(columns)
 
 
-__all__ = ["COLUMN", "LineSource"]
+def blocks_of_lines(system: pafs.FileSystem, path: str, size: int) -> Iterator[bytes]:
+    """A file in blocks that end at the end of a line, or of the file."""
+    rest: list[bytes] = []
+    with system.open_input_stream(path, compression="detect") as stream:
+        # read() does not free its memory when it fails.
+        while piece := stream.read_buffer(size).to_pybytes():
+            end = piece.rfind(b"\n") + 1
+            if not end:
+                rest.append(piece)
+                if len(rest) * size > LONGEST:
+                    raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
+                continue
+            yield b"".join([*rest, piece[:end]])
+            rest = [piece[end:]]
+    if last := b"".join(rest):
+        yield last
+
+
+__all__ = ["BLOCK", "COLUMN", "LineSource", "blocks_of_lines"]

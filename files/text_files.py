@@ -21,16 +21,14 @@ from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
-from .csv_text import BOM, LONGEST, CsvForm, TextStream, csv_beginning, line_ends
+from .csv_text import BOM, CsvForm, TextStream, csv_beginning, line_ends
+from .line_files import BLOCK, blocks_of_lines
 from .row_screens import screened_csv, screened_json
-from .unreadable_rows import ERRORS, REFUSED, BadRows, TextBlock, TextRow, read_rows
+from .unreadable_rows import ERRORS, REFUSED, BadRow, BadRows, TextBlock, TextRow, read_rows
 from .validated import validated
 
 HEAD = 1 << 20
 """The bytes of a CSV or JSON file from which the types of its columns are inferred."""
-
-BLOCK = 8 << 20
-"""The bytes of a CSV or JSON file that are parsed at once."""
 
 PARSED = 128 << 20
 """The largest number of bytes of the parsed rows of one block, without the texts in the file."""
@@ -270,24 +268,6 @@ class JsonSource:
             raise pa.ArrowInvalid("it is empty")
 
 
-def blocks_of_lines(system: pafs.FileSystem, path: str, size: int) -> Iterator[bytes]:
-    """A file in blocks that end at the end of a line, or of the file."""
-    rest: list[bytes] = []
-    with system.open_input_stream(path, compression="detect") as stream:
-        # read() does not free its memory when it fails.
-        while piece := stream.read_buffer(size).to_pybytes():
-            end = piece.rfind(b"\n") + 1
-            if not end:
-                rest.append(piece)
-                if len(rest) * size > LONGEST:
-                    raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
-                continue
-            yield b"".join([*rest, piece[:end]])
-            rest = [piece[end:]]
-    if last := b"".join(rest):
-        yield last
-
-
 class JsonRows:
     """Reads some columns of lines of JSON."""
 
@@ -332,10 +312,12 @@ def _inferred(data: bytes, bad: BadRows) -> pa.Table:
     try:
         return _read_json(data, pajson.ParseOptions())
     except REFUSED:
+        lines = [TextRow(place, line) for place, line in enumerate(data.splitlines(), 1) if line.strip()]
+        wrong = screened_json(lines, pa.schema([]))
+        if bad.are_errors and wrong.any():
+            raise BadRow(f"line {lines[int(wrong.argmax())].line}: it is no object of JSON") from None
         if bad.are_errors:
             raise
-    lines = [TextRow(0, line) for line in data.splitlines() if line.strip()]
-    wrong = screened_json(lines, pa.schema([]))
     tables, waiting = list[pa.Table](), [[row.text for row, no in zip(lines, wrong, strict=True) if not no]]
     while waiting:
         some = waiting.pop()

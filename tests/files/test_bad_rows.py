@@ -485,3 +485,12 @@ def test_rule_68_the_first_bad_row_is_an_error_that_names_its_line(
             found(fmt, path)
     elif good:
         assert found(fmt, path) == (good, [])
+
+
+def test_a_bounded_flow_over_unreadable_json_names_the_line_and_the_remedy(tmp_path: Path) -> None:
+    """With a schema and without one: lines are counted from 1."""
+    path = tmp_path / "a.json"
+    path.write_text('{"ts": 1}\noops\n')
+    for schema in (None, pa.schema({"ts": pa.int64()})):
+        with pytest.raises(UnreadableFile, match="line 2: .*on_bad_row='leave_out'"):
+            uc.flow(uc.Files(path, schema=schema), time_format="s").run()
