@@ -117,6 +117,7 @@ class FilesInput(Input):
             at=at,
             root=root,
             packed=schema == WIRE_DDL,
+            has_schema=self.files is not None and self.files.schema is not None,
         )
         listed = self._stream(wanted) if self.streaming else self._files_now(wanted)
         if at is not None:
@@ -214,6 +215,8 @@ class ReadFiles:
     """The folder of a stream of which Spark would take the files in it, and make columns of the folders below it."""
     packed: bool = True
     """True if the task gives packed rows, among which the skipped files are counted."""
+    has_schema: bool = False
+    """True if the user has given the types of the columns."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready()
@@ -241,9 +244,9 @@ class ReadFiles:
         """The rows that could not be read, as far as the task shows them, and the number of them."""
         file, lines = rows["file"][0], rows["line"].filter(pc.equal(rows["file"], rows["file"][0]))
         count = f"{rows.num_rows} row{'s' * (rows.num_rows > 1)}"
-        told = (
-            "" if (cause := rows["cause"][0].as_py()) is None else f": {cause}, so give schema= if the value is right"
-        )
+        cause = rows["cause"][0].as_py()
+        advice = "" if self.has_schema else ", so give schema= if the value is right"
+        told = "" if cause is None else f": {cause}{advice}"
         sys.stderr.write(f"left out: {count} that cannot be read, the first at {file}, line {pc.min(lines)}{told}\n")
         if (shown := getattr(self.task, "unreadable", None)) is not None:
             yield from shown(rows)

@@ -43,8 +43,8 @@ class LateRows:
         """Count the late rows of the stage with this metric."""
         self._stages[metric] = stage
 
-    def warning(self, progress: Mapping[str, Any]) -> str | None:
-        """Count the rows of a batch; the warning if this query now needs one, and has had none."""
+    def warning(self, progress: Mapping[str, Any], name: str | None = None) -> str | None:
+        """Count the rows of a batch; the warning if the query of this name now needs one, and has had none."""
         observed = progress.get("observedMetrics", {})  # absent in a query that observes nothing
         with self._lock:
             query = self._running.setdefault(progress["runId"], RunningQuery())
@@ -55,7 +55,7 @@ class LateRows:
                 words = late_words(query.late[metric], query.rows[metric], self._stages[metric])
                 if words is not None and not query.told:
                     query.told = True
-                    return f"the query {progress.get('name') or progress['id']!r}: {words}"
+                    return f"{name or 'the query ' + repr(progress.get('name') or progress['id'])}: {words}"
         return None
 
     def end(self, run: str) -> None:

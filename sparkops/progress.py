@@ -135,7 +135,8 @@ class StageProgress:
         lag = "" if self.lag is None else f" (lag {timedelta(seconds=int(self.lag.total_seconds()))})"
         lost = self.rows_dropped + self.rows_finished + self.rows_unassigned + self.rows_bad
         return (
-            f"{self.rows_in:,} rows in, panes {self.panes_early:,} early {self.panes_on_time:,} on time "
+            f"{self.rows_in:,} row{'s' * (self.rows_in != 1)} in, "
+            f"panes {self.panes_early:,} early {self.panes_on_time:,} on time "
             f"{self.panes_late:,} late, {self.retractions:,} retracted, {lost:,} rows left out, "
             f"watermark {mark}{lag}, {self.windows_held:,} windows in {_size(self.state_bytes)}"
         )

@@ -64,9 +64,10 @@ class ProgressLog:
 
     def batch(self, event: Mapping[str, Any]) -> None:
         """Log a batch."""
-        if (words := LATE.warning(event)) is not None:
+        name = self.name_of(event)
+        if (words := LATE.warning(event, name)) is not None:
             LOGGER.warning(words)
-        if (name := self.name_of(event)) is None:
+        if name is None:
             return
         short = self._tables.get(event["id"]) or event.get("name") or event["id"]
         self._runs[event["runId"]] = name, short
