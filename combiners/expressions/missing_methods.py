@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from ...advice import each
 
 OF_TEXTS: Mapping[str, str] = {
-    **each("lower casefold", "write x.str.to_lowercase()"),
-    **each("upper", "write x.str.to_uppercase()"),
-    **each("strip trim", "write x.str.strip_chars()"),
+    "casefold": "write x.str.to_lowercase()",
     **each("lstrip ltrim", "write x.str.strip_chars_start()"),
     **each("rstrip rtrim", "write x.str.strip_chars_end()"),
     **each("match fullmatch like rlike", "write x.str.contains('^a.c$')"),
@@ -21,7 +19,7 @@ OF_TEXTS: Mapping[str, str] = {
     **each("replace_many sub regexp_replace", "write x.str.replace_all('a', 'b')"),
     **each("split split_exact partition get", "write x.str.split_part(',', 0)"),
     **each("substr substring head tail", "write x.str.slice(0, 3), or x.str.slice(-3)"),
-    **each("len length size n_chars lengths", "write x.str.len_chars()"),
+    **each("size n_chars lengths", "write x.str.len_chars()"),
     **each("cat concat join", "write uc.concat(x, y)"),
     **each("extract extract_groups", "write x.call('extract_regex', options={'pattern': '(?P<a>.)'}).field('a')"),
     **each("find index", "write x.call('find_substring', options={'pattern': 'a'})"),

@@ -21,6 +21,8 @@ _FURTHEST = 2**31 - 2
 class TextMethods(Methods[E]):
     """Methods of texts, such as `x.str.to_lowercase()`.
 
+    `lower`, `upper`, `strip`, `trim`, `len` and `length` are second names, as pandas and Spark have them.
+
     >>> import pyarrow as pa, uncombine as uc
     >>> uc.col("x").str.strip_chars().str.to_uppercase().evaluate(pa.table({"x": [" ada ", None]})).to_pylist()
     ['ADA', None]
@@ -95,6 +97,9 @@ class TextMethods(Methods[E]):
     def len_bytes(self) -> E:
         """The number of bytes in UTF-8."""
         return self._of("len_bytes")
+
+    # The names of pandas and Spark.
+    lower, upper, strip, trim, len, length = to_lowercase, to_uppercase, strip_chars, strip_chars, len_chars, len_chars
 
 
 def _characters(characters: str | None) -> tuple[str, ...]:

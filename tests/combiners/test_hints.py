@@ -28,7 +28,7 @@ TABLE = pa.table({"user": ["a", "b"], "x": [1, 2]})
         (X, "lower", "an expression has no lower: write x.str.to_lowercase()"),
         (X, "hour", "an expression has no hour: write x.dt.hour()"),
         (X, "sqrt", "an expression has no sqrt: write x.call('sqrt')"),
-        (X.str, "len", "x.str has no len: write x.str.len_chars()"),
+        (X.str, "size", "x.str has no size: write x.str.len_chars()"),
         (X.dt, "dayofyear", "x.dt has no dayofyear: write x.dt.ordinal_day()"),
         (X + 1, "astype", "an expression has no astype: write x.cast('int64')"),
         (TOTAL, "filter", "a combiner has no filter: write .where(uc.col('x') > 0)"),

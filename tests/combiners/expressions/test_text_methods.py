@@ -220,11 +220,14 @@ def test_an_argument_that_makes_no_sense_is_refused_when_it_is_built(build: Call
 
 
 def test_names_of_other_libraries_get_ours() -> None:
-    with pytest.raises(NoSuchStep, match=r"^x\.str has no lower: write x\.str\.to_lowercase\(\)$"):
-        S.str.lower
+    with pytest.raises(NoSuchStep, match=r"^x\.str has no casefold: write x\.str\.to_lowercase\(\)$"):
+        S.str.casefold
     with pytest.raises(AttributeError, match="'TextMethods' object has no attribute 'bogus'"):
         S.str.bogus
     assert [name for name in OF_TEXTS if hasattr(S.str, name)] == []
+    second = [S.str.lower(), S.str.upper(), S.str.strip(), S.str.trim("-"), S.str.len(), S.str.length()]
+    ours = ["to_lowercase()", "to_uppercase()", "strip_chars()", "strip_chars('-')", "len_chars()", "len_chars()"]
+    assert [repr(one) for one in second] == [f"{S!r}.str.{name}" for name in ours]
 
 
 @pytest.mark.parametrize("give", [lambda m: uc.flow(SCHEMA).where(m), lambda m: uc.flow(SCHEMA).with_columns(x=m)])
