@@ -11,6 +11,7 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from .algebra import Accumulators, Capability, CombineFn, Weights
 from .arg_extremes import NAMES
+from .combiner import Combiner
 from .compiled import CompiledCombiner
 from .input_types import Input, expression, input_type
 from .parts import Part
@@ -91,6 +92,11 @@ class _Best(Retractable):
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             name = type(self).__name__
             raise InvalidArgument(f"{name}(k): k must be a whole number of at least 1, but is {self.k!r}")
+        if isinstance(self.by, Combiner):
+            raise InvalidArgument(
+                f"by= of {type(self).__name__} is a column or an expression of a row, not {self.by!r}: for the values "
+                f"that come most often write uc.HeavyHitters({self.input!r}, {self.k})"
+            )
 
     def compile(self, schema: pa.Schema) -> CompiledCombiner:
         columns = [self.input] if self.by is None else [self.by, self.input]
