@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from ...errors import UncombineError
+from ...errors import NoSuchStep, UncombineError
 from ...files.data_paths import escaped_name
 from ...flows.flow import Flow
 from ...flows.graph import graph_of
@@ -137,6 +137,8 @@ class LiveTable:
         return self._keeper.writer
 
     def __getattr__(self, name: str) -> Any:
+        if name == "left_out":
+            raise NoSuchStep("a live table has no left_out: write flow.left_out, a stream with a checkpoint of its own")
         return getattr(self.query, name)
 
     def __repr__(self) -> str:
