@@ -8,6 +8,7 @@ Guarded by tests/flows/test_left_out.py, tests/sparkops/test_left_out.py and tes
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,6 +103,13 @@ def unreadable_rows(rows: pa.Table, row: pa.StructType, stage: int | None = None
     return pa.Table.from_arrays([*columns, *(rows[field.name] for field in _PLACE)], schema=schema)
 
 
+def past_all_steps(left_out: pa.Table) -> Counter[str]:
+    """The numbers of rows that were left out of sources whose rows come to no step, by the reason."""
+    if not left_out.num_columns:
+        return Counter()
+    return Counter(left_out.filter(left_out["stage"].is_null())["why"].to_pylist())
+
+
 def fields_of(inputs: Sequence[tuple[int, Sequence[pa.Schema]]]) -> tuple[pa.StructType, list[list[dict[str, str]]]]:
     """One struct for the columns of all inputs, and the field in it for each column of each input.
 
@@ -168,5 +176,6 @@ __all__ = [
     "beside",
     "fields_of",
     "left_out_schema",
+    "past_all_steps",
     "unreadable_rows",
 ]

@@ -25,6 +25,7 @@ from ..combiners.rows.key_codes import normal_keys
 from ..errors import InvalidArgument, LibraryMissing, NoSuchStep
 from ..panes.grouping.grouping import Grouping
 from ..panes.showing import ROWS, TablePreview, shown_rows
+from .left_out import past_all_steps
 from .settle import shows_again
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Result:
     """The column that has the weights of the rows."""
     save: Callable[[str], Seed] | None = None
     """Writes the state of the run as a seed."""
+    times: Mapping[str | None, str] = field(default_factory=dict)
+    """The column of event times of each source, by the name of the source."""
     note: str = ""
     """A sentence on what the run has left open, such as windows that wait for the watermark; empty without any."""
 
@@ -101,18 +104,9 @@ class Result:
         """
         if stage is not None:
             return dict(self.of_stages[self._place(stage)])
-        past = self._past_all_steps
-        if not self.of_stages:  # then no row is left out for another reason
-            return {name: past[name] for name in ("bad", "unreadable")}
-        names = self.of_stages[0]
+        past = past_all_steps(self.left_out)
+        names = self.of_stages[0] if self.of_stages else ("bad", "unreadable")
         return {name: sum(of_stage[name] for of_stage in self.of_stages) + past[name] for name in names}
-
-    @property
-    def _past_all_steps(self) -> Counter[str]:
-        """The numbers of rows that were left out of sources whose rows come to no step, by the reason."""
-        if not self.left_out.num_columns:
-            return Counter()
-        return Counter(self.left_out.filter(pc.is_null(self.left_out["stage"]))["why"].to_pylist())
 
     @property
     def dropped(self) -> int:

@@ -343,6 +343,7 @@ class LocalRun:
             write=None if again is None else TableWriter(flow=self.flow, panes=panes, again=again, run=run),
             watermarks=self.watermarks,
             weight=weight_of(self.flow) or DIFF,
+            times={leaf.settings.name: leaf.settings.time for leaf in self.leaves},
             note=note,
             save=partial(seed_of, self.flow, self.graph, dict(self.shards), SeedMaker(owner=run, batch=0)),
         )

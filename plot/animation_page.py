@@ -77,7 +77,7 @@ def animation(
     result: Any,
     script: Sequence[Entry],
     *,
-    time: str | Mapping[str, str] = "ts",
+    time: str | Mapping[str, str] | None = None,
     value: str | None = None,
     datum: str | None = None,
     where: Mapping[str, Any] | None = None,

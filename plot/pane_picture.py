@@ -44,7 +44,7 @@ def panes(
     result: Any,
     script: Sequence[Entry] | None = None,
     *,
-    time: str | Mapping[str, str] = "ts",
+    time: str | Mapping[str, str] | None = None,
     value: str | None = None,
     datum: str | None = None,
     where: Mapping[str, Any] | None = None,
@@ -70,7 +70,8 @@ def panes(
     script
         The script that gave them. Without it no rows are drawn, and the watermark is the one that the panes tell of.
     time
-        The event time column of the script's rows; if the inputs of a union have different ones, a dict by input.
+        The event time column of the script's rows: that of the flow of a result, else "ts"; if the inputs of a union
+        have different ones, a dict by input.
     value
         The result that is written into the panes; the first if not given.
     datum

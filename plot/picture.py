@@ -67,7 +67,7 @@ class History:
         result: Any,
         script: Sequence[Entry] | None,
         *,
-        time: str | Mapping[str, str] = "ts",
+        time: str | Mapping[str, str] | None = None,
         value: str | None = None,
         datum: str | None = None,
         where: Mapping[str, Any] | None = None,

@@ -196,7 +196,7 @@ def clock_of(entries: Sequence[Entry]) -> list[datetime]:
 def points_of(
     entries: Sequence[Entry],
     result: Any,
-    time: str | Mapping[str, str],
+    time: str | Mapping[str, str] | None,
     datum: str | None,
     where: Mapping[str, Any],
     clock: Sequence[datetime],
@@ -205,6 +205,8 @@ def points_of(
     """The rows of a script for some keys, each with its label, and whether it was late or dropped."""
     gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
     points: list[Point] = []
+    if time is None:
+        time = _own_times(result)
     times = [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
     if (columns := columns_of(entries)) and not columns & set(times):
         require_column(times[0], sorted(columns), "time=")
@@ -256,6 +258,14 @@ def inputs_of(entries: Sequence[Entry]) -> list[str | None]:
 def moved_by(entry: Entry, inputs: list[str | None]) -> list[str | None]:
     """The inputs whose watermark an entry moves."""
     return inputs if _input(entry) is None else [_input(entry)]
+
+
+def _own_times(result: Any) -> str | Mapping[str, str]:
+    """The event time columns of the run that gave a result; "ts" if nobody knows."""
+    own = result.times if isinstance(result, Result) else {}
+    return (
+        {name or "": time for name, time in own.items()} if len({*own.values()}) > 1 else next(iter(own.values()), "ts")
+    )
 
 
 def _reported(entry: Watermark) -> datetime:

@@ -37,7 +37,7 @@ def save(
     result: Any,
     script: Sequence[Entry],
     *,
-    time: str = "ts",
+    time: str | None = None,
     title: str | None = None,
     done: Callable[[], object] = lambda: None,
 ) -> None:

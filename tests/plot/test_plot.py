@@ -471,3 +471,11 @@ def test_the_first_and_the_last_times_have_margins() -> None:
     assert margins(first, last) == (first, last)
     low, high = margins(datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 5, 2, tzinfo=UTC))
     assert (low.day, high.day) == (30, 2)
+
+
+def test_the_event_time_column_is_that_of_the_flow() -> None:
+    script = [uc.Elements([{"when": 0, "x": 5}], at=60_000_000), uc.Watermark(120_000_000)]
+    result = uc.flow(script, time="when").window("1 minute").combine(total=uc.Sum("x")).run()
+    drawn = uc.plot.panes(result, script).axes[0]
+    named = uc.plot.panes(result, script, time="when").axes[0]
+    assert [text.get_text() for text in drawn.texts] == [text.get_text() for text in named.texts] != []
