@@ -19,7 +19,8 @@ from ..flows.evolution.former_marks import input_name
 from ..flows.fingerprint.differences import kind_of
 from ..windows import timestamp
 from ..windows.times import FIRST, LAST
-from .checkpoints.contents import Checkpoint, StoredStep, checkpoint, timestamps_of
+from .checkpoints.contents import Checkpoint, StoredStep, checkpoint
+from .checkpoints.instants import timestamps_of
 from .checkpoints.row_reasons import row_reason
 from .spark_private import checkpoint_of
 from .sql_types import arrow_type
@@ -213,9 +214,9 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
         return ""
     first, others = own[0], len(own) - 1
     inputs = {row["input"] for row in sources if row["step"] == first["step"]}
-    name = "its source" if first["source"] is None else f"source {first['source']}"
     texts = next((one.made_by.get("inputs") for one in state.steps if one.number == first["step"]), None)
     of = "" if texts is None else input_name(texts[first["input"] - 1])
+    name = "its source" if first["source"] in (None, of) else f"source {first['source']}"
     where = f" of input {first['input']}{f' ({of})' if of else ''}" if len(inputs) > 1 else ""
     more = f" and {others} more" if others else ""
     since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from os import PathLike, fspath
 from typing import Any, Protocol
@@ -23,16 +23,18 @@ from pyspark.sql import functions as F  # noqa: N812
 from ...combiners.expressions.expr import Expr
 from ...errors import InvalidArgument
 from ...flows.evolution.deletion import Deletion
+from ...flows.evolution.former_marks import input_name
 from ...flows.fingerprint.differences import number_of, words_of
 from ...panes.state.manifest import Manifest, bytes_of, extra_of
 from ...panes.state.operator_state import Counts, OperatorState
 from ...panes.state.seed import Seed
 from ...panes.watermarks.stored_watermarks import OF_A_STEP, read_extra
-from ...windows.times import MAX_TIME, MIN_TIME
+from ...windows.times import MIN_TIME
 from ..query_log import last_commit
 from ..session import session
 from ..sql_types import spark_schema
 from .deleted import delete_rows
+from .instants import instant_of, timestamps_of
 from .positions import is_evolved
 from .rows import PARTS, part_named, shown_state
 from .seeds import operators, positions, seed_of_checkpoint
@@ -135,6 +137,7 @@ class Checkpoint:
         `holds` is true for the one that holds the watermark of its step, because none has a lesser time; `idle` for one
         that has been silent for `idle_after=`, and holds it no more. A partition of Kafka has its next `offset`, and
         the `end` that it had when the batch was planned.
+        A source without parts of its own has the name of its flow, where a step has several inputs.
         """
         rows = [row for one in self._stored for row in one.sources()]
         times = {name: timestamps_of([row[name] for row in rows]) for name in ("watermark", "last_report")}
@@ -277,8 +280,8 @@ class _StoredShards:
             rows={name: count for name, count in rows.items() if count},
             bytes=sum(map(bytes_of, self.manifests.values())),
             shards=len(self.manifests),
-            watermark=_instant(min(state.watermark for state in self.states)),
-            output_watermark=_instant(min(state.output_watermark for state in self.states)),
+            watermark=instant_of(min(state.watermark for state in self.states)),
+            output_watermark=instant_of(min(state.output_watermark for state in self.states)),
             counts=asdict(counts),
             made_by=made_by,
         )
@@ -297,14 +300,17 @@ class _StoredShards:
         now = extra["marks"]["now"]
         awake = [time for one in inputs for name, time, last in one["sources"] if not _is_idle(one, name, last, now)]
         least = min(awake, default=MIN_TIME)
+        texts = extra["made_by"].get("inputs")
         for place, one in enumerate(inputs, 1):
             reads = {name: read for name, *read in one.get("reads", ())}
+            own = None if texts is None else input_name(texts[place - 1])
+            own = None if own == "source" else own  # the word for one without a name
             for source, time, last in self._sources(place - 1, one["sources"]):
                 idle, read = _is_idle(one, source, last, now), reads.get(source, (None, None))
                 yield {
                     "step": self.step.number,
                     "input": place,
-                    "source": source,
+                    "source": own if source is None else source,
                     "watermark": time,
                     "last_report": last,
                     "holds": time == least and not idle,
@@ -384,20 +390,6 @@ def checkpoint(path: str | PathLike[str] | KeepsCheckpoint, *, spark: SparkSessi
             f"{path!r} is no checkpoint of a streaming query that has ended a batch: it has no folder 'commits'"
         )
     return Checkpoint(path=path, batch=batch, spark=found)
-
-
-def timestamps_of(times: Sequence[int]) -> pa.Array:
-    """Microseconds as timestamps; the beginning and the end of time are null."""
-    values = [None if time in (MIN_TIME, MAX_TIME) else time for time in times]
-    return pa.array(values, pa.int64()).cast(pa.timestamp("us", "UTC"))
-
-
-def _instant(time: int) -> datetime | None:
-    return (
-        None
-        if time <= MIN_TIME or time >= MAX_TIME
-        else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time)
-    )
 
 
 __all__ = ["Checkpoint", "StoredStep", "checkpoint", "opened_checkpoint"]

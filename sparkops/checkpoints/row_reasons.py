@@ -22,7 +22,8 @@ from ...errors import InvalidArgument, UncombineError
 from ...windows import Span, Window, timestamp
 from ...windows.grid import later
 from ...windows.times import FIRST, LAST
-from .contents import StoredStep, timestamps_of
+from .contents import StoredStep
+from .instants import timestamps_of
 
 _WINDOWS = {name: getattr(windows, name) for name in ("Calendar", "Fixed", "Global", "Sessions", "Sliding")}
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pytest
 from seeds import seeds
 
+import uncombine as uc
 from uncombine.errors import UnreadableFile
 from uncombine.files import text_files
 from uncombine.files.reading import FileFormat, Split, read
@@ -492,5 +493,5 @@ def test_a_bounded_flow_over_unreadable_json_names_the_line_and_the_remedy(tmp_p
     path = tmp_path / "a.json"
     path.write_text('{"ts": 1}\noops\n')
     for schema in (None, pa.schema({"ts": pa.int64()})):
-        with pytest.raises(UnreadableFile, match="line 2: .*on_bad_row='leave_out'"):
+        with pytest.raises(UnreadableFile, match=r"line 2: .*on_bad_row='leave_out'"):
             uc.flow(uc.Files(path, schema=schema), time_format="s").run()

@@ -13,7 +13,8 @@ import uncombine as uc
 from uncombine.errors import InvalidArgument
 from uncombine.local.run_seeds import fingerprints
 from uncombine.local.script_run import LocalRun
-from uncombine.sparkops.checkpoints.contents import StoredStep, _instant
+from uncombine.sparkops.checkpoints.contents import StoredStep
+from uncombine.sparkops.checkpoints.instants import instant_of
 from uncombine.sparkops.checkpoints.row_reasons import row_reason
 from uncombine.sparkops.checkpoints.rows import shown_state
 from uncombine.windows import timestamp
@@ -29,7 +30,7 @@ def said(flow: uc.Flow, entries: list[Any], row: dict[str, Any]) -> str:
     (shard,) = run.shards.values()
     (made_by,) = fingerprints(flow, run.graph)
     state = shard.state
-    stored = StoredStep(1, "", {"windows": 1}, 0, 1, _instant(state.watermark), None, {}, made_by)
+    stored = StoredStep(1, "", {"windows": 1}, 0, 1, instant_of(state.watermark), None, {}, made_by)
     rows = shown_state("windows", state, made_by).to_pylist()
 
     def held(start: int, end: int) -> list[dict[str, Any]]:
