@@ -70,6 +70,8 @@ class Planned:
     steps: tuple[StepPlan, ...]
     lost: tuple[str, ...] = ()
     """The steps whose state is dropped, in words."""
+    about_shards: str = ""
+    """The number of shards, if it is given, in words."""
 
     @property
     def computed(self) -> bool:
@@ -80,6 +82,8 @@ class Planned:
         """The plan in words, a line a step."""
         yield from map(str, self.steps)
         yield from (f"{words}: dropped" for words in self.lost)
+        if self.about_shards:
+            yield self.about_shards
 
 
 def in_mode_of(flow: Flow, former: Sequence[Fingerprint]) -> Flow:
