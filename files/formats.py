@@ -12,9 +12,8 @@ import pyarrow.fs as pafs
 
 from ..errors import InvalidArgument, nearest, require_options
 from .arrow_files import ArrowSource
-from .line_files import LineSource
 from .parquet_files import ParquetSource
-from .text_files import CsvSource, JsonSource, require_csv_options
+from .text_files import CsvSource, JsonSource, LineSource, require_csv_options
 from .unreadable_rows import ERRORS, BadRows
 
 NAMES = {

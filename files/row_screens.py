@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from ..combiners.rows.decimal_casts import far_in, far_pattern
 from .unreadable_rows import TextRow
 
 _INTEGER = r"^[ \t]*(-?[0-9]+|0[xX][0-9a-fA-F]+)[ \t]*$"
@@ -144,4 +145,35 @@ def _is_text(value: Any) -> bool:
     return True
 
 
-__all__ = ["screened_csv", "screened_json"]
+def far_decimals(block: bytes, fields: list[pa.Field]) -> bool:
+    """True if a decimal in lines of JSON has more digits after its point than Arrow's parser takes without danger."""
+    kinds = {field.name: field.type for field in fields}
+    far = far_in(kinds.values())
+    if far is None or not far.search(block):
+        return False
+    lines = (line for line in block.split(b"\n") if far.search(line))
+    try:
+        return any(_is_far(json.loads(line, parse_float=str, parse_int=str), kinds) for line in lines)
+    except ValueError:  # no JSON, so that nobody knows where it is
+        return True
+
+
+def _is_far(value: Any, kind: Any) -> bool:
+    if isinstance(kind, dict):
+        return isinstance(value, dict) and any(_is_far(value.get(name), inner) for name, inner in kind.items())
+    if pt.is_struct(kind):
+        return _is_far(value, {field.name: field.type for field in kind})
+    if isinstance(value, list):
+        return pt.is_nested(kind) and any(_is_far(item, kind.field(0).type) for item in value)
+    return pt.is_decimal(kind) and isinstance(value, str) and re.search(far_pattern(kind), value) is not None
+
+
+def depth(block: bytes) -> int:
+    """The deepest nesting of values, with the brackets in texts."""
+    data = np.frombuffer(block, np.uint8)
+    # [ and { differ in one bit, and so do ] and }.
+    opens, closes = (data & 0xDF) == ord("["), (data & 0xDF) == ord("]")
+    return int(np.cumsum(opens.astype(np.int32) - closes).max(initial=0))
+
+
+__all__ = ["depth", "far_decimals", "screened_csv", "screened_json"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -17,18 +16,19 @@ import pyarrow.fs as pafs
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
-from ..combiners.rows.decimal_casts import far_in, far_pattern
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
-from .csv_text import BOM, CsvForm, TextStream, csv_beginning, line_ends
-from .line_files import BLOCK, blocks_of_lines
-from .row_screens import screened_csv, screened_json
+from .csv_text import BOM, LONGEST, CsvForm, TextStream, csv_beginning, line_ends
+from .row_screens import depth, far_decimals, screened_csv, screened_json
 from .unreadable_rows import ERRORS, REFUSED, BadRow, BadRows, TextBlock, TextRow, read_rows
 from .validated import validated
 
 HEAD = 1 << 20
 """The bytes of a CSV or JSON file from which the types of its columns are inferred."""
+
+BLOCK = 8 << 20
+"""The bytes of a file of text that are parsed at once."""
 
 PARSED = 128 << 20
 """The largest number of bytes of the parsed rows of one block, without the texts in the file."""
@@ -236,7 +236,7 @@ class JsonSource:
             block, rest = next(blocks, b""), next(blocks, b"")
             if len(block) + len(rest) <= HEAD:  # the last line of a small file may have no end
                 block += rest
-            if _depth(block) > DEEPEST:
+            if depth(block) > DEEPEST:
                 raise pa.ArrowInvalid(f"values are nested more than {DEEPEST} deep")
             schema = with_times(_inferred(block, bad))
         # A field that a line lacks is null there, so every file has every column.
@@ -268,6 +268,24 @@ class JsonSource:
             raise pa.ArrowInvalid("it is empty")
 
 
+def blocks_of_lines(system: pafs.FileSystem, path: str, size: int) -> Iterator[bytes]:
+    """A file in blocks that end at the end of a line, or of the file."""
+    rest: list[bytes] = []
+    with system.open_input_stream(path, compression="detect") as stream:
+        # read() does not free its memory when it fails.
+        while piece := stream.read_buffer(size).to_pybytes():
+            end = piece.rfind(b"\n") + 1
+            if not end:
+                rest.append(piece)
+                if len(rest) * size > LONGEST:
+                    raise pa.ArrowInvalid(f"it has a line of more than {LONGEST} bytes")
+                continue
+            yield b"".join([*rest, piece[:end]])
+            rest = [piece[end:]]
+    if last := b"".join(rest):
+        yield last
+
+
 class JsonRows:
     """Reads some columns of lines of JSON."""
 
@@ -295,6 +313,34 @@ class JsonRows:
 
     def screened(self, rows: Sequence[TextRow]) -> np.ndarray:
         return screened_json(rows, self.schema)
+
+
+class LineSource:
+    """An open file of text, whose lines are rows. An empty line is an empty text; bytes that are no UTF-8 are a fault.
+
+    A line ends with a line feed, with or without a carriage return before it.
+    """
+
+    schema: pa.Schema = pa.schema({"value": pa.string()})
+
+    def __init__(self, system: pafs.FileSystem, path: str) -> None:
+        self.system, self.path = system, path
+
+    def parts(self) -> list[float]:
+        """One part: the file is read from its beginning to its end."""
+        return [1.0]
+
+    def tables(
+        self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
+    ) -> Iterator[pa.Table]:
+        """The lines in their order."""
+        start = True
+        for block in blocks_of_lines(self.system, self.path, BLOCK):
+            text = block.decode("utf-8-sig" if start else "utf-8")
+            start = False
+            lines = text.removesuffix("\n").split("\n")
+            values = pa.array([line.removesuffix("\r") for line in lines], pa.string())
+            yield pa.table({"value": values}).select(columns)
 
 
 def _read_json(data: bytes, parse: pajson.ParseOptions) -> pa.Table:
@@ -343,37 +389,6 @@ def _fewer(block: bytes, row: int) -> Iterator[bytes]:
             yield from _fewer(block[middle:], row)
             return
     yield block
-
-
-def far_decimals(block: bytes, fields: list[pa.Field]) -> bool:
-    """True if a decimal in lines of JSON has more digits after its point than Arrow's parser takes without danger."""
-    kinds = {field.name: field.type for field in fields}
-    far = far_in(kinds.values())
-    if far is None or not far.search(block):
-        return False
-    lines = (line for line in block.split(b"\n") if far.search(line))
-    try:
-        return any(_is_far(json.loads(line, parse_float=str, parse_int=str), kinds) for line in lines)
-    except ValueError:  # no JSON, so that nobody knows where it is
-        return True
-
-
-def _is_far(value: Any, kind: Any) -> bool:
-    if isinstance(kind, dict):
-        return isinstance(value, dict) and any(_is_far(value.get(name), inner) for name, inner in kind.items())
-    if pt.is_struct(kind):
-        return _is_far(value, {field.name: field.type for field in kind})
-    if isinstance(value, list):
-        return pt.is_nested(kind) and any(_is_far(item, kind.field(0).type) for item in value)
-    return pt.is_decimal(kind) and isinstance(value, str) and re.search(far_pattern(kind), value) is not None
-
-
-def _depth(block: bytes) -> int:
-    """The deepest nesting of values, with the brackets in texts."""
-    data = np.frombuffer(block, np.uint8)
-    # [ and { differ in one bit, and so do ] and }.
-    opens, closes = (data & 0xDF) == ord("["), (data & 0xDF) == ord("]")
-    return int(np.cumsum(opens.astype(np.int32) - closes).max(initial=0))
 
 
 def _parsed(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -55,7 +55,7 @@ def evolve_checkpoint(
     now = [route.fingerprint(step) for step in graph.steps]
     plan = planned([one.made_by for one in steps], graph, now, history is not None, renames)
     if shards is not None:
-        plan = replace(plan, about_shards=f"shards: {shards} from now on, among which the rows are divided anew")
+        plan = replace(plan, about_shards=f"shards: {shards} from now on, among which the rows are divided again")
     rows, size = sum(sum(one.rows.values()) for one in steps), sum(one.bytes for one in steps)
     if target is None:
         return plan, rows, size, None

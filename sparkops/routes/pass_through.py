@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LOST = ("files_skipped", "rows_unreadable", "rows_bad")
-"""What a task counts, in the order of its numbers."""
+"""The counts of a task, in the order of its numbers."""
 
 
 @dataclass(frozen=True)

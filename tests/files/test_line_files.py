@@ -24,7 +24,7 @@ def lines_of(path: Path) -> list[str]:
 @pytest.mark.parametrize("seed", seeds(20, 500))
 def test_a_line_is_a_row(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     r = random.Random(seed)
-    monkeypatch.setattr("uncombine.files.line_files.BLOCK", r.choice([1, 3, 8, text_files.BLOCK]))
+    monkeypatch.setattr("uncombine.files.text_files.BLOCK", r.choice([1, 3, 8, text_files.BLOCK]))
     lines = ["".join(r.choices('a{"é\u2028 \t', k=r.randrange(6))) for _ in range(r.randrange(1, 9))]
     end = r.choice(["\n", "\r\n"])
     whole = end.join(lines) + (end if r.random() < 0.5 or not lines[-1] else "")
