@@ -316,7 +316,7 @@ def progress_of(last: Any) -> Progress:
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
     files = [row for part, row in parts.items() if part.startswith(FILES)]
-    names = (*LOST, "offsets_lost")
+    names = LOST
     counts = {name: sum(int(row.get(name) or 0) for row in files) for name in names}
     stages = tuple(_stage(parts[str(number)].get("counts") or {}) for number in numbers)
     return FlowProgress(stages=stages, **counts)

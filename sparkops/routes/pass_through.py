@@ -26,7 +26,7 @@ from .tasks import alone, batches_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LOST = ("files_skipped", "rows_unreadable", "rows_bad")
+LOST = ("files_skipped", "rows_unreadable", "rows_bad", "offsets_lost")
 """The counts of a task, in the order of its numbers."""
 
 

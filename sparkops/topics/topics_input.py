@@ -63,6 +63,10 @@ class TopicsInput(Input):
     def strict(self) -> bool:
         return not self.leaves_out
 
+    @property
+    def may_lose(self) -> bool:
+        return self.leaves_out or self.kafka.on_lost == "count"
+
     def replayed(self) -> Input:
         """The messages for a replay, in which one that cannot be read is left out, as in a stream."""
         return replace(self, leaves_out=self.kafka.leaves_out(True))
@@ -147,8 +151,8 @@ class ReadTopics:
                 yield wire_batch(send(reads, at))
         if seen.unreadable:
             yield from self._left_out(pa.concat_tables(seen.unreadable))
-        if seen.lost and self.packed and getattr(self.task, "counts", True):
-            yield wire_batch([(0, LOST, str(seen.lost).encode())])
+        if seen.lost:
+            yield from self._counted(LOST, "offsets_lost", seen.lost)
 
     def _left_out(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """The messages that could not be read, as far as the task shows them, and the number of them."""
@@ -160,8 +164,14 @@ class ReadTopics:
         )
         if (shown := getattr(self.task, "unreadable", None)) is not None:
             yield from shown(rows)
+        yield from self._counted(UNREADABLE, "rows_unreadable", rows.num_rows)
+
+    def _counted(self, kind: int, name: str, number: int) -> Iterator[pa.RecordBatch]:
+        """The row that has a count, among packed rows or those of a task that counts itself."""
         if self.packed and getattr(self.task, "counts", True):
-            yield wire_batch([(0, UNREADABLE, str(rows.num_rows).encode())])
+            yield wire_batch([(0, kind, str(number).encode())])
+        elif (count_lost := getattr(self.task, "count_lost", None)) is not None:
+            yield from count_lost(name, number)
 
     def _tables(self, batches: Iterable[pa.RecordBatch], seen: _Seen) -> Iterator[pa.Table]:
         kafka, wanted = self.kafka, self.message_rows.needs(self.columns)

@@ -117,7 +117,7 @@ def test_a_live_table_is_asked_and_an_input_of_a_join_is_named(spark: SparkSessi
         live.awaitTermination()
         said = uc.why(live, window="1970-01-01", user="a")
     sources = uc.checkpoint(tmp_path / "c", spark=spark).sources().to_pylist()
-    assert [(one["input"], one["source"]) for one in sources if one["step"] == 1] == [(1, None), (2, "right")]
+    assert [(one["input"], one["source"]) for one in sources if one["step"] == 1] == [(1, "left"), (2, "right")]
     assert "of user='a' has 1 row and has not been shown: it waits until the watermark, which is " in said
     assert "because its source of input 2 (right) has had no later time since" in said
 

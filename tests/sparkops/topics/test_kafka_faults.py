@@ -146,3 +146,14 @@ def test_a_changelog_of_a_topic_is_a_stream(broker: Broker, spark: SparkSession,
     assert flow.schema.names == ["ts", "k", "n", "diff"]
     run(hours(flow), tmp_path)
     assert totals(spark, tmp_path) == {12: (1, 5)}
+
+
+def test_messages_that_are_left_out_are_counted_where_no_step_follows(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, [row(1), "no JSON", row(2), '{"n": "many"}'])
+    flow = stream(broker, spark, topic).filter(uc.col("n") > 1)
+    query = run(flow, tmp_path)
+    assert sum(uc.progress(one).rows_unreadable for one in query.recentProgress) == 2
+    assert spark.read.parquet(str(tmp_path / "out")).toArrow()["n"].to_pylist() == [2]
