@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 NAME = "uncombine_planned"
 """The name by which a session knows the data source."""
 
+OPTION = "planner_secret"
+"""The option that has the planner. Spark shows no value of an option of this name in a plan: it may have a password."""
+
 _sessions: WeakSet[SparkSession] = WeakSet()
 
 
@@ -92,7 +95,7 @@ class PlannedSource(DataSource):
 
     @property
     def _planner(self) -> Planner:
-        planner: Planner = pickle.loads(b64decode(self.options["planner"]))
+        planner: Planner = pickle.loads(b64decode(self.options[OPTION]))
         return planner
 
 
@@ -101,7 +104,7 @@ def planned(spark: SparkSession, planner: Planner) -> DataFrame:
     if spark not in _sessions:
         spark.dataSource.register(PlannedSource)
         _sessions.add(spark)
-    return spark.readStream.format(NAME).option("planner", b64encode(pickled(planner)).decode()).load()
+    return spark.readStream.format(NAME).option(OPTION, b64encode(pickled(planner)).decode()).load()
 
 
-__all__ = ["LIMITS", "NAME", "PlannedReader", "PlannedSource", "planned"]
+__all__ = ["LIMITS", "NAME", "OPTION", "PlannedReader", "PlannedSource", "planned"]

@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from uncombine.sparkops.planners.data_source import LIMITS, PlannedReader, PlannedSource
+from uncombine.sparkops.planners.data_source import LIMITS, OPTION, PlannedReader, PlannedSource, planned
 from uncombine.sparkops.planners.planner import Offset, Planner
 
 
@@ -84,7 +85,14 @@ def test_a_query_of_what_is_there_takes_nothing_that_comes_later() -> None:
 
 
 def test_the_planner_travels_as_an_option() -> None:
-    options: dict[str, Any] = {"planner": b64encode(pickle.dumps(Counting(4))).decode()}
+    options: dict[str, Any] = {OPTION: b64encode(pickle.dumps(Counting(4))).decode()}
     source = PlannedSource(options)
     assert source.schema() == "n bigint"
     assert source.streamReader(None).latestOffset() == {"n": 4, "new": 4}
+
+
+def test_no_plan_shows_a_planner(spark: SparkSession) -> None:
+    """It may have the password of a cluster."""
+    plan = planned(spark, Counting(4))._jdf.queryExecution().toString()
+    assert f"{OPTION}=*********(redacted)" in plan
+    assert b64encode(pickle.dumps(Counting)).decode()[:12] not in plan
