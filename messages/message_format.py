@@ -24,7 +24,13 @@ LONGEST_REASON = 200
 
 
 class Decoded(NamedTuple):
-    """Messages that were decoded."""
+    r"""Messages that were decoded.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> decoded = uc.messages.Text("line").decode(pa.array([b"one", b"\xff"]))
+    >>> decoded.table.to_pylist(), decoded.good.to_pylist()
+    ([{'line': 'one'}], [True, False])
+    """
 
     table: pa.Table
     """One row for each good message, in the order of the messages."""

@@ -48,6 +48,12 @@ def takes_any(kind: Any) -> bool:
     return any(p.kind is p.VAR_POSITIONAL for p in parameters(kind))
 
 
+def written(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.KEYWORD_ONLY:
+        return f"{parameter.name}=..."
+    return {"input": repr("x")}.get(parameter.name, parameter.name)
+
+
 def refused(call: Callable[[], object], sort: type[Exception] = UncombineError) -> str:
     with pytest.raises(sort) as caught:
         call()
@@ -72,7 +78,7 @@ def test_a_call_with_other_arguments_is_refused(name: str) -> None:
         text = refused(lambda count=count: kind(*["x"] * count), InvalidArgument)  # type: ignore[misc]
         column = required[count].name == "input"  # as each combiner calls it
         assert text.startswith(f"{own}() needs {'a column' if column else repr(required[count].name)}")
-        assert f"write {own}({', '.join({'input': repr('x')}.get(p.name, p.name) for p in required)})" in text
+        assert f"write {own}({', '.join(map(written, required))})" in text
     if not takes_any(kind):
         text = refused(lambda: kind(*["x"] * (len(places) + 1)), InvalidArgument)
         assert text.startswith(f"{own}() takes ")
