@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Never
 from .changelogs.base import Changelog
 from .changelogs.flows import UnreadSource, flow_over
 from .combiners.expressions.expr import Expr
-from .errors import InvalidArgument, TypeMismatch, nearest, require_column
+from .errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest, require_column
 from .files.files import OF_FILES, Files
 from .flows.engine import Source
 from .flows.event_time import event_time_of
@@ -142,7 +142,15 @@ def flow(
     if isinstance(rows, Kafka) and streaming:
         settings = by_partition(settings)
     unread = _opened(rows, spark, settings, streaming, tuned, changelog is not None)
-    over = without_partition(flow_over(unread, settings, changelog))
+    try:
+        over = without_partition(flow_over(unread, settings, changelog))
+    except UnknownColumn:
+        if getattr(getattr(getattr(rows, "index", None), "dtype", None), "kind", None) != "M":
+            raise
+        raise UnknownColumn(
+            "the times of the DataFrame are its index, which is no column: give uc.flow() frame.reset_index(), and "
+            f"time={rows.index.name or 'index'!r}"
+        ) from None
     return replace(over, door=Door(getattr(rows, "sparkSession", spark), tuned))
 
 

@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument, TypeMismatch, UncombineError
+from uncombine.errors import InvalidArgument, TypeMismatch, UncombineError, UnknownColumn
 
 ROWS = [
     {"ts": datetime.datetime(2016, 1, 20, 12, second // 60, second % 60, tzinfo=datetime.UTC), "k": k, "x": x}
@@ -306,3 +306,14 @@ def test_a_length_of_time_is_a_fixed_window(length: Any) -> None:
     assert [(row["window"]["start"].day, row["window"]["end"].month, row["n"]) for row in month.collect()] == [
         (1, 2, 4)
     ]
+
+
+def test_the_times_of_an_index_are_no_column() -> None:
+    times = pd.to_datetime(["2024-05-01 10:00", "2024-05-01 11:00"], utc=True)
+    frame = pd.DataFrame({"temp": [1.0, 2.0]}, index=times.rename("when"))
+    with pytest.raises(UnknownColumn, match=r"give uc.flow\(\) frame.reset_index\(\), and time='when'"):
+        uc.flow(frame)
+    hours = uc.flow(frame.reset_index(), time="when").window("1 hour").combine(n=uc.Count())
+    assert hours.run()["n"].to_pylist() == [1, 1]
+    with pytest.raises(UnknownColumn, match="known are 'temp'"):
+        uc.flow(pd.DataFrame({"temp": [1.0]}))
