@@ -8,6 +8,7 @@ Guarded by tests/changelogs/test_changelogs_json.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,12 @@ FEW = 64
 
 MANY = 1024
 """The texts in parts of which most cannot be read, that are not cut up further."""
+
+STOPS = 4
+"""The most texts at which Arrow may stop among a few hundred."""
+
+_STOP = re.compile(r" in row (\d+)$")
+"""The words of Arrow for the text at which it stops."""
 
 SPACE = " \t\n\r"
 """The space that JSON has around a value. Unicode has more."""
@@ -73,34 +80,51 @@ class Texts:
         if nested.any():
             read, unread = self._piece(pc.if_else(pa.array(nested), pa.scalar(None, texts.type), texts))
             return read, unread | nested
-        valid = texts.drop_null() if texts.null_count else texts
-        read, unread = self._read(valid)
         if not texts.null_count:
-            return read, unread
+            return self._read(texts)
         there = np.asarray(texts.is_valid())
-        place = pa.array(np.cumsum(there) - 1, mask=~there)
-        whole = np.zeros(len(texts), np.bool_)
-        whole[there] = unread
-        return read.take(place), whole
+        read, unread = self._read(texts.drop_null())
+        return _spread(read, there), _within(there, unread)
 
     def _read(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
         """The fields of texts; those around a text that Arrow does not read are cut up until they are few."""
         read = self._at_once(texts)
-        if read is not None:
+        if isinstance(read, pa.Table):
             return read, np.zeros(len(texts), np.bool_)
+        objects = _may_be_objects(texts)
+        if not objects.all():  # such as texts that were cut off, which would make those around them slow
+            read, unread = self._read(texts.filter(pa.array(objects)))
+            return _spread(read, objects), _within(objects, unread) | ~objects
         size = len(texts) // PARTS
-        if size < FEW or not self._is_for_arrow:
+        if not self._is_for_arrow:
             return self._one_by_one(texts)
+        if size <= FEW * 2:
+            return self._without_few(texts)
         parts = [texts.slice(first, size) for first in range(0, len(texts), size)]
         tables = [self._at_once(part) for part in parts]
         # Where most of these few have such a text, so have parts of them.
-        are_many = size <= MANY and sum(table is None for table in tables) > len(parts) // 2
-        again = self._one_by_one if are_many else self._read
+        are_many = size <= MANY and sum(not isinstance(table, pa.Table) for table in tables) > len(parts) // 2
+        again = self._without_few if are_many else self._read
         answers = [
-            again(part) if table is None else (table, np.zeros(len(part), np.bool_))
+            (table, np.zeros(len(part), np.bool_)) if isinstance(table, pa.Table) else again(part)
             for part, table in zip(parts, tables, strict=True)
         ]
         return pa.concat_tables([rows for rows, _ in answers]), np.concatenate([mask for _, mask in answers])
+
+    def _without_few(self, texts: pa.Array) -> tuple[pa.Table, np.ndarray]:
+        """The fields of texts, of which the first few at which Arrow stops are read by Python; else all are."""
+        there = np.ones(len(texts), np.bool_)
+        for _ in range(STOPS):
+            rest = texts.filter(pa.array(there))
+            read = self._at_once(rest)
+            if isinstance(read, pa.Table):
+                odd, unread = self._one_by_one(texts.filter(pa.array(~there)))
+                place = np.where(there, np.cumsum(there) - 1, len(rest) + np.cumsum(~there) - 1)
+                return pa.concat_tables([read, odd]).take(pa.array(place)), _within(~there, unread)
+            if read is None or read >= len(rest):
+                break
+            there[np.flatnonzero(there)[read]] = False
+        return self._one_by_one(texts)
 
     @cached_property
     def _is_for_arrow(self) -> bool:
@@ -111,14 +135,13 @@ class Texts:
             return False
         return True
 
-    def _at_once(self, texts: pa.Array) -> pa.Table | None:
-        """The fields of all texts by Arrow's reader; None where it cannot read them."""
+    def _at_once(self, texts: pa.Array) -> pa.Table | int | None:
+        """The fields of all texts by Arrow's reader; where it cannot read them, the text at which it stops, or None."""
         if len(texts) == 0:
             return self.schema.empty_table()
         try:
-            trimmed = pc.utf8_trim(texts.cast(pa.string()), characters=SPACE)  # raises for bytes that are no text
-            whole = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
-            if not pc.all(whole).as_py():  # so that as many objects as texts are one object a text
+            trimmed = _trimmed(texts)
+            if not pc.all(_in_braces(trimmed)).as_py():  # so that as many objects as texts are one object a text
                 return None
             kinds = self._sampled(trimmed)
             lines = pc.binary_join(pa.ListArray.from_arrays(pa.array([0, len(trimmed)], pa.int32()), trimmed), "\n")
@@ -134,8 +157,9 @@ class Texts:
             if read.num_rows != len(texts):
                 return None
             columns = [array_of(flat(read[f.name]), f.type) for f in self.schema]
-        except UNREADABLE:
-            return None
+        except UNREADABLE as error:
+            stop = _STOP.search(str(error))
+            return None if stop is None else int(stop[1])
         return pa.table(columns, schema=self.schema)
 
     def _sampled(self, texts: pa.Array) -> list[pa.Field]:
@@ -161,6 +185,40 @@ class Texts:
         whole = array_of(_built(rows, storable(kind)), kind)
         table = pa.table([pc.struct_field(whole, f.name) for f in kind], schema=self.schema)
         return table, np.array([row is None for row in rows], np.bool_)
+
+
+def _trimmed(texts: pa.Array) -> pa.Array:
+    """The texts without space around them; raises for bytes that are no text."""
+    return pc.utf8_trim(texts.cast(pa.string()), characters=SPACE)
+
+
+def _in_braces(trimmed: pa.Array) -> pa.Array:
+    return pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
+
+
+def _may_be_objects(texts: pa.Array) -> np.ndarray:
+    """False for texts that are no objects, as they do not begin and end like one; true for all if some are no text.
+
+    Python reads texts that begin with a mark of their encoding, and those of two bytes a sign.
+    """
+    try:
+        trimmed = _trimmed(texts)
+    except UNREADABLE:
+        return np.ones(len(texts), np.bool_)
+    encoded = pc.or_(pc.starts_with(trimmed, "\ufeff"), pc.match_substring(trimmed, "\0"))
+    return np.asarray(pc.or_(_in_braces(trimmed), encoded))
+
+
+def _spread(rows: pa.Table, there: np.ndarray) -> pa.Table:
+    """Rows of the texts that are there, with nulls for the others."""
+    return rows.take(pa.array(np.cumsum(there) - 1, mask=~there))
+
+
+def _within(there: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """A mask of the texts that are there as one of all texts."""
+    whole = np.zeros(len(there), np.bool_)
+    whole[there] = mask
+    return whole
 
 
 def _built(rows: list[dict[str, Any] | None], kind: pa.DataType) -> pa.Array:
