@@ -27,7 +27,7 @@ OUT = ROOT / "out" / "matrix"
 LIBRARIES = (
     *("pyspark", "pandas", "pyarrow", "numpy", "protobuf", "hypothesis", "matplotlib"),
     *("rich", "polars", "shtab", "duckdb", "adbc-driver-postgresql", "deltalake", "pyiceberg"),
-    *("prometheus_client", "opentelemetry-api"),
+    *("prometheus_client", "opentelemetry-api", "confluent-kafka"),
 )
 QUICK = [
     *("tests/combiners", "tests/windows", "tests/triggers", "tests/panes", "tests/sparkops"),
