@@ -119,7 +119,7 @@ class Exporter:
     metrics for Prometheus at http://127.0.0.1:.../metrics
     """
 
-    def __init__(self, receiver: Receiver, words: str, stop: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, receiver: Receiver, words: str, stop: Callable[[], object]) -> None:
         self._receiver, self._words, self._stop = receiver, words, stop
         self._stopped = False
         RECEIVERS.add(receiver)

@@ -94,7 +94,7 @@ class StageProgress:
     load_us: int = 0
     step_us: int = 0
     save_us: int = 0
-    lateness: tuple[int, ...] = (0,) * len(LATENESS)
+    lateness: tuple[int, ...] = (0, 0, 0, 0, 0, 0, 0, 0, 0)
     lateness_seconds: int = 0
     watermark: datetime | None = None
     output_watermark: datetime | None = None

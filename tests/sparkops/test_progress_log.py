@@ -123,7 +123,7 @@ def test_the_lines_of_a_live_table(spark: SparkSession, tmp_path: Path, caplog: 
     said = [words for words in caplog.messages if words.startswith(name)]
     assert said[0] == f"{name}: a query starts a new checkpoint {checkpoint}: {start}"
     batches = [words for words in said if words.startswith(f"{name}: batch ")]
-    assert [words.partition(" s: ")[2].split(",")[0] for words in batches] == ["2 rows in", "1 rows in"]
+    assert [words.partition(" s: ")[2].split(",")[0] for words in batches] == ["2 rows in", "1 row in"]
     assert f"{name}: a query starts after batch 1 of checkpoint {checkpoint}: {start}" in said
     assert said[-1] == f"{name}: the query has ended"
     assert len(said) == 6
