@@ -18,7 +18,7 @@ from .avro_resolution import Mismatch
 from .avro_schema import AvroType, avro_type
 from .message_format import Decoded, MessageFormat
 from .registry import SchemaRegistry
-from .subjects import require_one, subject_schema
+from .subjects import require_one, subject_schema, written_schema
 from .wire_header import Decoder, decoded_by_schema
 
 
@@ -118,11 +118,9 @@ class Avro(MessageFormat):
 
     def _of_number(self, number: int) -> Decoder | str:
         assert self.registry is not None
-        found = self.registry.schema(number)
-        if found is None:
-            return f"the schema registry has no schema {number}"
-        if found.kind != "AVRO":
-            return f"schema {number} of the registry is one of {found.kind}, and not of AVRO"
+        found = written_schema(self.registry, number, "AVRO")
+        if isinstance(found, str):
+            return found
         decoder = self._decoder(found.text, found.texts)
         return f"schema {number}: {decoder}" if isinstance(decoder, str) else decoder.read
 

@@ -16,7 +16,7 @@ from .json_schema import json_columns
 from .message_format import Decoded, MessageFormat
 from .registry import SchemaRegistry
 from .spans.cursors import binary_of
-from .subjects import require_one, subject_schema
+from .subjects import require_one, subject_schema, written_schema
 from .wire_header import Decoder, decoded_by_schema
 
 
@@ -78,11 +78,9 @@ class JsonSchema(MessageFormat):
         return decoded_by_schema(values, self.schema, self._of_number)
 
     def _of_number(self, number: int) -> Decoder | str:
-        found = self.registry.schema(number)
-        if found is None:
-            return f"the schema registry has no schema {number}"
-        if found.kind != "JSON":
-            return f"schema {number} of the registry is one of {found.kind}, and not of JSON"
+        found = written_schema(self.registry, number, "JSON")
+        if isinstance(found, str):
+            return found
         format = Json(self.schema)
         return lambda messages: format.decode(binary_of(messages.data, messages.pos, messages.end))
 

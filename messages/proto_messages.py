@@ -18,7 +18,7 @@ from .proto_columns import MessageReader
 from .proto_types import ProtoSchema
 from .registry import SchemaRegistry
 from .spans.cursors import WORDS, Cursors, Fault
-from .subjects import require_one, subject_schema
+from .subjects import require_one, subject_schema, written_schema
 from .wire_header import Decoder, Part, decoded_by_schema, together
 
 AT_ONCE = 32_768
@@ -116,11 +116,9 @@ class Protobuf(MessageFormat):
 
     def _of_number(self, number: int) -> Decoder | str:
         assert self.registry is not None
-        found = self.registry.schema(number)
-        if found is None:
-            return f"the schema registry has no schema {number}"
-        if found.kind != "PROTOBUF":
-            return f"schema {number} of the registry is one of {found.kind}, and not of PROTOBUF"
+        found = written_schema(self.registry, number, "PROTOBUF")
+        if isinstance(found, str):
+            return found
         try:
             written = _schema(found.text, found.texts)
         except InvalidArgument as error:

@@ -38,4 +38,14 @@ def subject_schema(
     return found
 
 
-__all__ = ["require_one", "subject_schema"]
+def written_schema(registry: SchemaRegistry, number: int, kind: str) -> Schema | str:
+    """The schema of a number, with which a message was written; a reason if there is none of this kind."""
+    found = registry.schema(number)
+    if found is None:
+        return f"the schema registry has no schema {number}"
+    if found.kind != kind:
+        return f"schema {number} of the registry is one of {found.kind}, and not of {kind}"
+    return found
+
+
+__all__ = ["require_one", "subject_schema", "written_schema"]
