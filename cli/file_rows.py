@@ -16,6 +16,7 @@ from ..errors import InvalidArgument, require_column
 from ..files.files import Files
 from ..flows.event_time import event_time_of
 from ..local.data_files import LocalFiles
+from ..local.read_source import MadeRows
 from ..local.script import with_times
 from ..panes.grouping.grouping import EVENT_TIME
 from .conditions import condition_of
@@ -80,7 +81,7 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     event_time = event_time_of(arguments.time, arguments.time_format)
     if event_time is not None:
         event_time = event_time.over(schema)
-        source = replace(source, event_time=event_time, schema=event_time.schema)
+        source = replace(source, made=MadeRows(schema, event_time=event_time))
     condition = condition_of(arguments.where, schema)
     unreadable: list[pa.Table] = []
     table = replace(source, format=replace(source.format, filter=condition)).whole(leave_out=unreadable.append)
@@ -106,7 +107,11 @@ def _source(arguments: argparse.Namespace) -> LocalFiles:
         raise InvalidArgument(f"there is no file {arguments.file!r}")
     described = files.described(listing, streaming=True)
     return LocalFiles(
-        paths=listing.paths, listed=listing.files, format=described, schema=described.schema, streaming=False
+        made=MadeRows(described.schema),
+        streaming=False,
+        paths=listing.paths,
+        listed=listing.files,
+        format=described,
     )
 
 

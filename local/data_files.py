@@ -22,48 +22,34 @@ from ..flows.engine import Source
 from ..flows.event_time import EventTime
 from ..flows.flow import Flow
 from ..flows.settings import Settings
-from ..panes.grouping.grouping import EVENT_TIME
-from .sources import WithoutSpark
-from .threads import in_threads
+from .read_source import MadeRows, ReadSource
 
 READER_BYTES = 32 << 20
 """The bytes of files, roughly, that one reader reads. A larger file has several readers, where its format allows it."""
 
 
-@dataclass(frozen=True, eq=False)
-class LocalFiles(WithoutSpark):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LocalFiles(ReadSource):
     """Files of one format."""
 
     paths: tuple[DataPath, ...]
     listed: tuple[str, ...]
     """The files that there were when the flow was made, which are read or missed."""
     format: FileFormat
-    schema: pa.Schema
-    streaming: bool
-    reading: Reading | None = None
-    event_time: EventTime | None = None
     files: Files | None = None
     """The files as the user named them."""
     told: set[str] = field(default_factory=set)
     """The columns of which a warning has said that folders and files differ."""
-    has_rows = many = True
 
     def describe(self) -> str:
-        read_by = "" if self.reading is None else f", messages read by {self.reading.words}"
-        return f"{self.format.format} files at {', '.join(path.words for path in self.paths)}{read_by}"
+        return f"{self.format.format} files at {', '.join(path.words for path in self.paths)}{self.made.words}"
 
     def replayed(self) -> Source[Flow]:
         """The source for a replay, in which a bad row is left out, as in a stream."""
         if self.files is None:
             return super().replayed()
-        form, reading = self.files.replayed(self.format), self.reading
-        if reading is not None:
-            reading = replace(reading, strict=form.on_bad_row == "error")
-        return replace(self, format=form, reading=reading)
-
-    def whole(self, needed: frozenset[str] | None = None, leave_out: LeaveOut = ignore) -> pa.Table:
-        readers = self.readers(self.schema.names, needed=needed, leave_out=leave_out)
-        return pa.concat_tables([self.schema.empty_table(), *in_threads(lambda table: table, readers)])
+        form = self.files.replayed(self.format)
+        return replace(self, format=form, made=self.made.strict(form.on_bad_row == "error"))
 
     def readers(
         self,
@@ -73,30 +59,16 @@ class LocalFiles(WithoutSpark):
         leave_out: LeaveOut = ignore,
     ) -> list[Iterator[pa.Table]]:
         form = self.format
-        own = frozenset((*self.event_time.value.columns,) if self.event_time else ())
+        own = frozenset((*self.made.event_time.value.columns,) if self.made.event_time else ())
         own |= frozenset(() if form.filter is None else form.filter.columns)
         form = replace(
             form,
-            columns=tuple(self._needs(columns)),
-            needed=None if needed is None else frozenset(self._needs(list(needed))),
+            columns=tuple(self.made.needs(columns)),
+            needed=None if needed is None else frozenset(self.made.needs(list(needed))),
             coded=coded - own if self.reading is None else frozenset(),
         )
-        make = partial(self._rows, columns=list(columns))
+        make = partial(self.made, columns=list(columns))
         return [map(make, read(form, parts, _skipped, self.told, leave_out)) for parts in self._parts()]
-
-    def _needs(self, columns: Sequence[str]) -> list[str]:
-        """The columns of files from which these columns are made."""
-        if self.reading is not None:
-            return self.reading.needs(columns)
-        return list(columns) if self.event_time is None else self.event_time.needs(columns)
-
-    def _rows(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """The rows that a table of files has, with these columns."""
-        if self.reading is not None:
-            return self.reading(table, columns)
-        if self.event_time is None or EVENT_TIME not in columns:
-            return table
-        return self.event_time(table).select(columns)
 
     def _parts(self) -> Iterator[list[Split]]:
         """The parts of files for each reader: several small files, or a part of a large one."""
@@ -128,15 +100,12 @@ def files_opened(files: Files, settings: Settings) -> UnreadSource:
     described = files.described(listing)
 
     def source(reading: Reading | None, event_time: EventTime | None) -> LocalFiles:
-        schema = described.schema if event_time is None else event_time.schema
         return LocalFiles(
+            made=MadeRows(described.schema, reading, event_time),
+            streaming=settings.strategy is not None,
             paths=listing.paths,
             listed=listing.files,
             format=described,
-            schema=schema if reading is None else reading.schema,
-            streaming=settings.strategy is not None,
-            reading=reading,
-            event_time=event_time,
             files=files,
         )
 

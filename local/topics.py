@@ -23,43 +23,29 @@ from ..kafka.kafka import Kafka
 from ..kafka.partitions import Part
 from ..kafka.reading import read_parts
 from ..kafka.rows import PARTITION, MessageRows, refuse
-from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.selection import Select
 from ..panes.watermarks.watermark_strategies import BoundedLag, Monotonic, PerSource
-from .sources import WithoutSpark
-from .threads import in_threads
+from .read_source import MadeRows, ReadSource
 
 READERS = 4
 """The readers among which the offsets are divided, if there are fewer partitions."""
 
 
-@dataclass(frozen=True, eq=False)
-class LocalTopics(WithoutSpark):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LocalTopics(ReadSource):
     """The messages of topics."""
 
     kafka: Kafka
     message_rows: MessageRows
-    schema: pa.Schema
-    streaming: bool
     leaves_out: bool
-    reading: Reading | None = None
-    event_time: EventTime | None = None
-    has_rows = many = True
 
     def describe(self) -> str:
-        read_by = "" if self.reading is None else f", messages read by {self.reading.words}"
-        return f"{self.kafka.words}{read_by}"
+        return f"{self.kafka.words}{self.made.words}"
 
     def replayed(self) -> Source[Flow]:
         """The source for a replay, in which a message that cannot be read is left out, as in a stream."""
-        leaves_out, reading = self.kafka.leaves_out(True), self.reading
-        if reading is not None:
-            reading = replace(reading, strict=not leaves_out)
-        return replace(self, leaves_out=leaves_out, reading=reading)
-
-    def whole(self, needed: frozenset[str] | None = None, leave_out: LeaveOut = ignore) -> pa.Table:
-        readers = self.readers(self.schema.names, leave_out=leave_out)
-        return pa.concat_tables([self.schema.empty_table(), *in_threads(lambda table: table, readers)])
+        leaves_out = self.kafka.leaves_out(True)
+        return replace(self, leaves_out=leaves_out, made=self.made.strict(not leaves_out))
 
     def readers(
         self,
@@ -72,7 +58,7 @@ class LocalTopics(WithoutSpark):
         return [self._read(parts, list(columns), leave_out) for parts in divided(parts_now(self.kafka).parts, count)]
 
     def _read(self, parts: Sequence[Part], columns: list[str], leave_out: LeaveOut) -> Iterator[pa.Table]:
-        kafka, own = self.kafka, self._needs(columns)
+        kafka, own = self.kafka, self.made.needs(columns)
         wanted = self.message_rows.needs(own)
         for part in parts:
             for messages in read_parts(kafka.cluster, [part], wanted, kafka.on_lost):
@@ -81,20 +67,7 @@ class LocalTopics(WithoutSpark):
                     if not self.leaves_out:
                         refuse(unreadable)
                     leave_out(unreadable)
-                yield self._made(plain_table(rows), columns)
-
-    def _needs(self, columns: Sequence[str]) -> list[str]:
-        """The columns of messages from which these columns are made."""
-        if self.reading is not None:
-            return self.reading.needs(columns)
-        return list(columns) if self.event_time is None else self.event_time.needs(columns)
-
-    def _made(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-        if self.reading is not None:
-            return self.reading(rows, columns)
-        if self.event_time is None or EVENT_TIME not in columns:
-            return rows.select(list(columns))
-        return self.event_time(rows).select(list(columns))
+                yield self.made(plain_table(rows), columns)
 
 
 def columns_named(settings: Settings) -> list[str]:
@@ -131,15 +104,12 @@ def topics_opened(kafka: Kafka, settings: Settings, changelog: bool) -> UnreadSo
     leaves_out = kafka.leaves_out(False)
 
     def source(reading: Reading | None, event_time: EventTime | None) -> LocalTopics:
-        schema = message_rows.schema if event_time is None else event_time.schema
         return LocalTopics(
+            made=MadeRows(message_rows.schema, reading, event_time),
+            streaming=settings.strategy is not None,
             kafka=kafka,
             message_rows=message_rows,
-            schema=schema if reading is None else reading.schema,
-            streaming=settings.strategy is not None,
             leaves_out=leaves_out,
-            reading=reading,
-            event_time=event_time,
         )
 
     return UnreadSource(message_rows.schema, source, strict=not leaves_out)
