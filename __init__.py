@@ -223,6 +223,7 @@ __all__ = [  # noqa: RUF022
     "KeyFunction",
     # Combiners of one's own
     "aggregate",
+    "rolling",
     "Combiner",
     "CombineFn",
     "Capability",
@@ -251,6 +252,7 @@ if TYPE_CHECKING:
     from .flows.evolution.deletion import Deletion
     from .kafka.kafka import Kafka
     from .local.script import Clock, Elements, Watermark
+    from .lookbacks.over_table import rolling
     from .messages.registry import SchemaRegistry
     from .plot.costs import trigger_costs
     from .sparkops.checkpoints.contents import checkpoint
@@ -282,6 +284,7 @@ else:
         "Watermark": ".local.script",
         "compare": ".comparing",
         "flow": ".doors",
+        "rolling": ".lookbacks.over_table",
         "trigger_costs": ".plot.costs",
     }
     _ROOMS = ("combiners", "errors", "flows", "panes", "triggers", "windows")

@@ -93,7 +93,7 @@ def aggregate(
     if not keys and not combiners:
         raise InvalidArgument("aggregate() needs a key column or a combiner: write by='k' or n=Count()")
     if weights is None:
-        _warn_of_weights(source, {*keys, *plan.columns})
+        warn_of_weights(source, {*keys, *plan.columns})
     pieces = list(_pieces(plan, keys, source, weights))
     if keys and len(pieces) == 1:
         return _of_one_piece(plan, keys, source, weights)
@@ -107,7 +107,7 @@ def aggregate(
     return result if state.weights is None else result.filter(pa.array(state.weights != 0))
 
 
-def _warn_of_weights(table: pa.Table, named: set[str]) -> None:
+def warn_of_weights(table: pa.Table, named: set[str]) -> None:
     """Warn of weights that nobody named, so that retractions count as rows."""
     if DIFF not in table.column_names or DIFF in named or not pa.types.is_integer(table.schema.field(DIFF).type):
         return

@@ -30,6 +30,16 @@ no null is that the part does not take. None declines: `add` and `finish` comput
 
 
 @dataclass(frozen=True)
+class ByRank:
+    """The ranks of the values of which a result is made, for who can find values by rank without an accumulator."""
+
+    quantiles: tuple[float, ...]
+    """The parts of the way from the least value to the greatest: of n values, place q (n - 1)."""
+    finish: Callable[[Sequence[tuple[pa.Array, pa.Array, np.ndarray]]], pa.Array]
+    """Makes the results from the values below and above each place, and the part of the way between them."""
+
+
+@dataclass(frozen=True)
 class CompiledCombiner:
     """A combiner on a known schema: its parts, and `finish`, which makes the results from their accumulators."""
 
@@ -45,6 +55,10 @@ class CompiledCombiner:
     whole: Whole | None = None
     """The same result, to the last bit, from the rows of one group without weights, if all parts read the rows of the
     first; None if it is made of accumulators only."""
+    by_rank: ByRank | None = None
+    """The same results from the values of some ranks, of the only input of the only part."""
+    counts_different: bool = False
+    """True if the result is the number of different rows of the inputs of the only part."""
 
     @property
     def capability(self) -> Capability:

@@ -100,7 +100,11 @@ class CountDistinct(Retractable):
 
         whole = distinct_kernel(kinds[0]) if len(kinds) == 1 else None
         return CompiledCombiner(
-            parts=(Part(fn, tuple(expression(one) for one in inputs)),), finish=finish, output=pa.int64(), whole=whole
+            parts=(Part(fn, tuple(expression(one) for one in inputs)),),
+            finish=finish,
+            output=pa.int64(),
+            whole=whole,
+            counts_different=True,
         )
 
 

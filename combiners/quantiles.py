@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ..errors import InvalidArgument
 from .algebra import Accumulators
 from .combiner import Combiner
-from .compiled import CompiledCombiner
+from .compiled import ByRank, CompiledCombiner
 from .floats.decimals import nearest_floats
 from .input_types import Input, expression, input_type, is_ordered, refuse
 from .parts import Part
@@ -150,8 +150,14 @@ def _compile(
     output = pa.list_(output) if listed else output
     part = Part(zset if retractable else bag, (expression(input),))
     whole = quantile_kernel(kind, output, parts, listed)
+    by_rank = ByRank(quantiles=parts, finish=lambda found: results([Neighbours(*values) for values in found]))
     return CompiledCombiner(
-        parts=(part,), finish=finish, output=output, at_once=at_once if retractable else None, whole=whole
+        parts=(part,),
+        finish=finish,
+        output=output,
+        at_once=at_once if retractable else None,
+        whole=whole,
+        by_rank=by_rank,
     )
 
 

@@ -62,7 +62,7 @@ class ExactSumFn(CombineFn):
         if weights is None or bool(np.all(np.abs(weights) == 1)):
             blocks = sum_narrow(groups, factors, weights)
             if blocks is not None:
-                return _concat(_pack(*block) for block in blocks)
+                return _concat(packed(*block) for block in blocks)
         return _concat(self._add_wide(groups, factors, weights))
 
     def merge(self, groups: Groups, accumulators: Accumulators) -> Accumulators:
@@ -207,7 +207,7 @@ def _digits_of(mantissa: np.ndarray, exponent: np.ndarray) -> Iterator[tuple[np.
 def _sum_blocks(count: int, codes: np.ndarray, bins: np.ndarray, values: np.ndarray) -> Iterator[Accumulators]:
     """Flat digits summed into accumulators, for so many groups at a time that the matrix stays bounded."""
     if len(values) == 0:
-        yield _pack(np.zeros((1, count), np.int64), 0)
+        yield packed(np.zeros((1, count), np.int64), 0)
         return
     low = int(bins.min())
     width = int(bins.max()) - low + 1
@@ -220,10 +220,10 @@ def _sum_blocks(count: int, codes: np.ndarray, bins: np.ndarray, values: np.ndar
         first, last = (0, len(codes)) if count <= size else np.searchsorted(codes, [start, stop])
         matrix = np.zeros((width, stop - start), np.int64)
         np.add.at(matrix, (bins[first:last] - low, codes[first:last] - start), values[first:last])
-        yield _pack(matrix, low)
+        yield packed(matrix, low)
 
 
-def _pack(sums: np.ndarray, low: int) -> Accumulators:
+def packed(sums: np.ndarray, low: int) -> Accumulators:
     """Digit sums (one row a place, one column a group) as accumulators of balanced digits."""
     count = sums.shape[1]
     blocks = [_carried(sums[:, start : start + _BLOCK]) for start in range(0, count, _BLOCK)] or [_carried(sums)]

@@ -1,0 +1,226 @@
+"""`uc.rolling`: each row of a table with aggregates over the rows of its key in the period before it.
+
+Guarded by tests/lookbacks/test_rolling.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Never
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.aggregate import ArrowStream, as_table, warn_of_weights
+from ..combiners.column_names import check_named, column_name, key_names
+from ..combiners.combiner import Combiner
+from ..combiners.plan import Plan
+from ..combiners.rows.columns import Column, flat
+from ..combiners.rows.groups import Groups, group_rows
+from ..combiners.rows.key_codes import group_keys, normal_keys
+from ..combiners.rows.ordering import order_keys, require_order
+from ..errors import InvalidArgument, require_column
+from ..windows.spans import Length, positive
+from ..windows.times import time_column
+from .lookback import LookBack, lookbacks_of
+from .results import Results, sorted_table
+from .sorted_rows import Ranges, SortedRows
+from .ticks import require_ticks, ticks_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def rolling(
+    table: pa.Table | pa.RecordBatch | pd.DataFrame | Iterable[Mapping[str, Any]] | Mapping[str, Any] | ArrowStream,
+    period: Length | Mapping[str, Length | None] | None = None,
+    *unnamed: Never,
+    rows: int | None = None,
+    by: str | Sequence[str] = (),
+    time: str = "ts",
+    closed: str = "right",
+    every: Length | None = None,
+    order: str | None = None,
+    coarse: Length | None = None,
+    min_rows: int = 1,
+    **combiners: Combiner,
+) -> pa.Table:
+    """Each row with the results of `combiners` over the rows of its key in the period that ends at it.
+
+    Law: the results of a row are those of `uc.aggregate` over the rows that it sees. A value that has left the period
+    leaves no error, also in floats. With `exact=True` sums of floats are right to the last bit.
+
+    Parameters
+    ----------
+    table
+        All that `uc.aggregate` takes.
+    period
+        The look-back: a length of time such as "7 days", or calendar months, quarters or years in UTC such as
+        "1 month". A dict gives several at once: `{"h1": "1 hour", "ever": None}` gives columns `h1_total` and
+        `ever_total`; None sees all that came before.
+    rows
+        Instead of a period: the last so many rows of the key, by time, then `order`, then their place in the table. A
+        row sees itself.
+    by
+        The key columns. Null is a key of its own, and NaN equals NaN. Without key columns all rows are one key.
+    time
+        The column of timestamps or dates; of nanoseconds the whole microseconds count. A row without a time sees
+        nothing, and no other row sees it: its results are null.
+    closed
+        The ends of the period that belong to it, as in pandas and Polars. "right", the default, sees a row and all rows
+        of its time, but none that is a whole period old; "both" sees these too; "left" and "neither" see only rows
+        before its time.
+    every
+        Give ticks instead of rows: the multiples of this length since 1970 UTC, one row for each key and tick while
+        something is in a period, and one for the tick at which all are empty again. The columns are the keys, the time
+        and the results, in the order of the keys' first appearance, then of time.
+    order
+        The column by which rows of one time are sorted, for `rows=`; null comes first.
+    coarse
+        Cut the first instant of the period down to whole ones of this length since 1970 UTC, so that the period is
+        longer by up to this much.
+    min_rows
+        The results of fewer rows than this are null. With 1, the default, a period without rows has the results of no
+        rows: 0 for counts and null for most combiners.
+    **combiners
+        The name of each result column, and its combiner.
+
+    Returns
+    -------
+    pyarrow.Table
+        The rows in their order with all their columns, and the results; with `every` the ticks.
+
+    Examples
+    --------
+    >>> import datetime as dt, pyarrow as pa, uncombine as uc
+    >>> days = [dt.datetime(2024, 5, day) for day in (1, 4, 9)]
+    >>> spent = pa.table({"ts": days, "user": ["ada"] * 3, "amount": [10, 20, 40]})
+    >>> week = uc.rolling(spent, "7 days", by="user", total=uc.Sum("amount"), n=uc.Count())
+    >>> week.select(["amount", "total", "n"]).to_pylist()
+    [{'amount': 10, 'total': 10, 'n': 1}, {'amount': 20, 'total': 30, 'n': 2}, {'amount': 40, 'total': 60, 'n': 2}]
+    """
+    check_named("rolling()", unnamed)
+    source, keys = as_table(table), key_names(by)
+    options = Rolling(
+        lookbacks=lookbacks_of(period, rows, closed, coarse),
+        time=column_name(time, "time="),
+        by=tuple(keys),
+        every=None if every is None else int(positive(every, "rolling", "every")),
+        order=None if order is None else column_name(order, "order="),
+        min_rows=min_rows,
+    )
+    options.check(source.schema, combiners)
+    plan = Plan(combiners, source.schema, append_only=True)
+    warn_of_weights(source, {*keys, *plan.columns, options.time})
+    return options.ticks(source, plan) if options.every is not None else options.rows(source, plan)
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """The options of a rolling aggregate, over tables of some columns."""
+
+    lookbacks: Mapping[str, LookBack]
+    time: str = "ts"
+    by: tuple[str, ...] = ()
+    every: int | None = None
+    order: str | None = None
+    min_rows: int = 1
+
+    def check(self, schema: pa.Schema, combiners: Mapping[str, object]) -> None:
+        """Raise if the options do not fit each other or the columns."""
+        for names, what in ((self.by, "rolling(by=)"), ((self.time,), "rolling(time=)")):
+            for name in names:
+                require_column(name, schema.names, what)
+        time_column(pa.array([], schema.field(self.time).type))
+        if not combiners:
+            raise InvalidArgument("rolling() needs a combiner: write n=uc.Count()")
+        if isinstance(self.min_rows, bool) or not isinstance(self.min_rows, int) or self.min_rows < 0:
+            raise InvalidArgument(
+                f"rolling(min_rows=) takes a number of rows from 0 on, but was given {self.min_rows!r}"
+            )
+        if self.order is not None:
+            if not any(one.rows for one in self.lookbacks.values()):
+                raise InvalidArgument("rolling(order=) sorts rows of one time for rows=: leave it out, or give rows=")
+            require_column(self.order, schema.names, "rolling(order=)")
+            require_order(schema.field(self.order).type, "rolling(order=)", self.order)
+        if self.every is not None:
+            require_ticks(list(self.lookbacks.values()))
+        kept = [*self.by, self.time] if self.every is not None else schema.names
+        for name in self.names(combiners):
+            if name in kept:
+                raise InvalidArgument(f"{name!r} is a column of the rows and the name of a result: rename the result")
+
+    def names(self, combiners: Iterable[str]) -> list[str]:
+        """The names of the results: those of the combiners after that of the look-back."""
+        return [f"{label}_{name}" if label else name for label in self.lookbacks for name in combiners]
+
+    def rows(self, table: pa.Table, plan: Plan) -> pa.Table:
+        """The rows with their results."""
+        rows, _, sorted_rows = self._sorted(table)
+        place = np.zeros(table.num_rows, np.int64)
+        place[rows] = np.arange(len(rows))
+        timed = np.zeros(table.num_rows, np.bool_)
+        timed[rows] = True
+        ranges = {label: sorted_rows.ranges(one) for label, one in self.lookbacks.items()}
+        results = self._results(table, plan, rows, sorted_rows, ranges, sorted_rows.codes)
+        for name, (column, few) in results.items():
+            mask = ~timed | few[place] if few is not None else ~timed
+            column = column.take(pa.array(place, mask=mask if mask.any() else None))
+            table = table.append_column(name, column)
+        return table
+
+    def ticks(self, table: pa.Table, plan: Plan) -> pa.Table:
+        """The ticks of each key with their results."""
+        assert self.every is not None
+        rows, first, sorted_rows = self._sorted(table)
+        codes, ticks = ticks_of(sorted_rows, list(self.lookbacks.values()), self.every)
+        ranges = {label: sorted_rows.ranges_at(codes, ticks, one) for label, one in self.lookbacks.items()}
+        results = self._results(table, plan, rows, sorted_rows, ranges, codes)
+        place = pa.array(first[codes])
+        columns: dict[str, pa.Array] = {name: normal_keys(flat(table[name]).take(place)) for name in self.by}
+        zone = getattr(table.schema.field(self.time).type, "tz", None)
+        columns[self.time] = pa.array(ticks).view(pa.timestamp("us", zone))
+        for name, (column, few) in results.items():
+            columns[name] = column if few is None else column.take(pa.array(np.arange(len(few)), mask=few))
+        return pa.table(columns)
+
+    def _sorted(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, SortedRows]:
+        """The rows with a time by key and time, the first row of each key, and the engine's view of them."""
+        times, valid = time_column(flat(table[self.time]))
+        if self.by:
+            groups, first = group_rows([group_keys(flat(table[name])) for name in self.by], table.num_rows)
+        else:
+            groups, first = Groups.single(table.num_rows), np.zeros(1, np.int64)
+        then = None
+        if self.order is not None:
+            then = order_keys([Column(flat(table[self.order]))]).keys
+        if valid.all():
+            sorted_rows = SortedRows.of(groups, times, then)
+            return sorted_rows.order, first, sorted_rows
+        timed = np.flatnonzero(valid)
+        sorted_rows = SortedRows.of(groups.take(timed), times[timed], None if then is None else then[timed])
+        return timed[sorted_rows.order], first, sorted_rows
+
+    def _results(
+        self,
+        table: pa.Table,
+        plan: Plan,
+        rows: np.ndarray,
+        sorted_rows: SortedRows,
+        ranges: Mapping[str, Ranges],
+        keys: np.ndarray,
+    ) -> dict[str, tuple[pa.Array, np.ndarray | None]]:
+        """The results by name, each with the places that have too few rows, if there are any."""
+        longest = max(int(one.sizes.max(initial=0)) for one in ranges.values())
+        results = Results(plan, sorted_table(table, plan.columns, rows), sorted_rows, longest)
+        out: dict[str, tuple[pa.Array, np.ndarray | None]] = {}
+        for label, one in ranges.items():
+            few = one.sizes < self.min_rows if self.min_rows > 1 else None
+            few = few if few is not None and few.any() else None
+            for name, column in zip(plan.compiled, results.over(one, keys), strict=True):
+                out[f"{label}_{name}" if label else name] = column, few
+        return out
+
+
+__all__ = ["Rolling", "rolling"]

@@ -1,0 +1,119 @@
+"""The accumulators of ranges of rows, each kind of state in the way that is exact and fastest for it.
+
+| state | way | work a range |
+|---|---|---|
+| counts, integers, hashes, digits of exact sums | differences of running sums | one difference |
+| floats | both halves around the middle of a range (`halves.py`) | one sum |
+| the least or greatest item | the same, with the order keys of the items | one comparison |
+| any other | a tree of blocks (`pieces.py`) | a merge of 2 log(rows) accumulators |
+
+Guarded by tests/lookbacks/test_rolling.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.algebra import Accumulators
+from ..combiners.counting import CountFn
+from ..combiners.extremes import ExtremeFn
+from ..combiners.parts import Part, PartRows
+from ..combiners.rows.columns import with_missing
+from ..combiners.rows.ordering import order_keys
+from ..combiners.states.exact_sum import Digits, ExactSumFn, packed
+from ..combiners.states.vectors import VectorFn, floats, int64s
+from ..combiners.summing import WideSumFn
+from .halves import fold
+from .pieces import Tree
+from .running import int_sums, lane_sums
+from .sorted_rows import Ranges
+
+Over: TypeAlias = Callable[[Ranges], Accumulators]
+"""Gives the accumulator of each range."""
+
+_MOST_PLACES = 12
+"""The digits up to which those of exact sums are added place by place."""
+
+_BLOCK = 1 << 18
+
+
+def of_numbers(part: Part, rows: PartRows) -> Over | None:
+    """The accumulators of ranges for a state of numbers of one width; None for any other."""
+    fn = part.fn
+    if isinstance(fn, ExtremeFn):
+        return _extremes(fn, part, rows)
+    if isinstance(fn, CountFn | VectorFn | WideSumFn):
+        added = _of_rows(part, rows)
+        if isinstance(fn, WideSumFn):
+            lanes = [int64s(column) for column in added]
+            return lambda ranges: tuple(map(pa.array, lane_sums(lanes, ranges)))
+        return lambda ranges: tuple(pa.array(_sums(column, ranges)) for column in added)
+    return _exact(_of_rows(part, rows)) if isinstance(fn, ExactSumFn) else None
+
+
+def of_any(part: Part, rows: PartRows, longest: int) -> Over:
+    """The accumulators of ranges of at most the longest rows, for any state."""
+    return Tree(part.fn, _of_rows(part, rows), longest).over
+
+
+def _of_rows(part: Part, rows: PartRows) -> Accumulators:
+    """The accumulator of each row."""
+    groups, columns, weights = rows.of(part)
+    return part.fn.add(groups, *columns, weights=weights)
+
+
+def _sums(column: pa.Array, ranges: Ranges) -> np.ndarray:
+    if pa.types.is_floating(column.type):
+        return fold(floats(column), ranges, np.add, 0.0)
+    return int_sums(int64s(column), ranges)
+
+
+def _extremes(fn: ExtremeFn, part: Part, rows: PartRows) -> Over:
+    groups, columns, _ = rows.of(part)
+    keys = order_keys(columns)
+    combine, nothing = (np.maximum, keys.low) if fn.greatest else (np.minimum, keys.high)
+    all_kept = len(groups) == groups.count
+    kept = np.zeros(groups.count, np.bool_)
+    kept[groups.codes] = True
+
+    def over(ranges: Ranges) -> Accumulators:
+        within = ranges if all_kept else ranges.within(kept)
+        if len(keys.keys) == 0:
+            return tuple(pa.nulls(len(ranges), field.type) for field in fn.fields)
+        empty = within.sizes == 0
+        best = fold(keys.keys, within, combine, nothing)
+        # An empty range has the key of some row, so that there is a value to read.
+        best[empty] = keys.keys[0]
+        return tuple(with_missing(column, empty) for column in keys.decode(best))
+
+    return over
+
+
+def _exact(added: Accumulators) -> Over | None:
+    """Exact sums from running sums of digits, place by place; None if the exponents lie too far apart."""
+    digits = Digits.of(added)
+    if len(digits.flat) == 0:
+        return None
+    lowest = int(digits.bins.min())
+    places = int(digits.bins.max()) - lowest + 1
+    if places > _MOST_PLACES:
+        return None
+    count = len(digits.lengths)
+    running = np.zeros((places, count + 1), np.int64)
+    row = np.repeat(np.arange(1, count + 1), digits.lengths)
+    running[digits.bins - lowest, row] = digits.values
+    np.cumsum(running, axis=1, out=running)
+
+    def over(ranges: Ranges) -> Accumulators:
+        parts = [ranges.slice(start, start + _BLOCK) for start in range(0, len(ranges), _BLOCK)] or [ranges]
+        sums = [packed(running[:, part.high] - running[:, part.low], lowest) for part in parts]
+        return tuple(pa.concat_arrays(columns) for columns in zip(*sums, strict=True))
+
+    return over
+
+
+__all__ = ["Over", "of_any", "of_numbers"]

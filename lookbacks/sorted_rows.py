@@ -1,0 +1,130 @@
+"""The rows of a table by key and time, and the ranges of them that are seen from each row or tick.
+
+Guarded by tests/lookbacks/test_rolling.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..combiners.rows.groups import Groups
+from ..combiners.rows.numbering import starts_of_runs
+from ..combiners.rows.sorting import argsort_in_groups
+from .lookback import LookBack
+
+_ROOM = 2**62
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The sorted rows from `low` to before `high`, for each row or tick; neither ever goes back."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.high - self.low
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def slice(self, start: int, stop: int) -> Ranges:
+        return Ranges(low=self.low[start:stop], high=self.high[start:stop])
+
+    def within(self, kept: np.ndarray) -> Ranges:
+        """The same ranges of the rows that are kept, which are fewer."""
+        before = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum(kept, out=before[1:])
+        return Ranges(low=before[self.low], high=before[self.high])
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """Rows in the order of key, time and, among rows of one time, their own order.
+
+    >>> import numpy as np
+    >>> rows = SortedRows.of(Groups(np.array([0, 1, 0]), 2), np.array([5, 5, 3]))
+    >>> rows.order, rows.times
+    (array([2, 0, 1]), array([3, 5, 5]))
+    >>> rows.ranges(LookBack(micros=2)).low
+    array([0, 1, 2])
+    """
+
+    order: np.ndarray
+    codes: np.ndarray
+    times: np.ndarray
+    bounds: np.ndarray
+    """The place at which each key starts, and the number of rows."""
+
+    @classmethod
+    def of(cls, groups: Groups, times: np.ndarray, then: np.ndarray | None = None) -> SortedRows:
+        """The rows by key and time; `then` are numbers by which rows of one key and time are sorted."""
+        order = groups.order
+        codes, ordered = groups.run(groups.codes), groups.run(times)
+        fresh = starts_of_runs(codes)
+        if then is not None:
+            order = np.lexsort((then, times, groups.codes))
+        elif not ((ordered[1:] >= ordered[:-1]) | fresh[1:]).all():
+            order, ordered = argsort_in_groups(groups, times)
+            tied = (ordered[1:] == ordered[:-1]) & ~fresh[1:]
+            if (order[1:] < order[:-1])[tied].any():
+                order = np.lexsort((times, groups.codes))
+        if order is not groups.order:
+            ordered = times.take(order)
+        bounds = np.append(groups.starts, len(order))
+        return cls(order=order, codes=codes, times=ordered, bounds=bounds)
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @cached_property
+    def _search(self) -> tuple[np.ndarray, np.ndarray | None, int, int]:
+        """Numbers that sort as key and time do, the different times if these had no room, the least time, the room."""
+        if len(self) == 0:
+            return self.times, None, 0, 1
+        low, different = int(self.times.min()), None
+        room = int(self.times.max()) - low + 2
+        since = self.times - low
+        if room * len(self.bounds) >= _ROOM:
+            different, since = np.unique(self.times, return_inverse=True)
+            low, room = 0, len(different) + 1
+        return self.codes * room + since, different, low, room
+
+    def first_at(self, codes: np.ndarray, instants: np.ndarray) -> np.ndarray:
+        """The place of the first row of each key at an instant or after it."""
+        numbers, different, low, room = self._search
+        if different is None:
+            since = np.clip(instants, low, low + room - 1) - low
+        else:
+            since = np.searchsorted(different, instants)
+        return np.searchsorted(numbers, codes * room + since)
+
+    @cached_property
+    def _ties(self) -> tuple[np.ndarray, np.ndarray]:
+        """The place of the first row of the same key and time, and that after the last."""
+        starts = np.append(np.flatnonzero(starts_of_runs(self._search[0])), len(self))
+        sizes = np.diff(starts)
+        return np.repeat(starts[:-1], sizes), np.repeat(starts[1:], sizes)
+
+    def ranges(self, lookback: LookBack) -> Ranges:
+        """The rows that are seen from each row."""
+        key_starts = self.bounds[self.codes]
+        if lookback.rows:
+            high = np.arange(1, len(self) + 1)
+            return Ranges(low=np.maximum(high - lookback.rows, key_starts), high=high)
+        high = self._ties[1 if lookback.sees_ties else 0]
+        low = key_starts if lookback.ever else self.first_at(self.codes, lookback.starts(self.times))
+        return Ranges(low=np.minimum(low, high), high=high)
+
+    def ranges_at(self, codes: np.ndarray, ticks: np.ndarray, lookback: LookBack) -> Ranges:
+        """The rows that are seen from each tick of a key; ticks in order, key after key."""
+        high = self.first_at(codes, ticks + 1 if lookback.sees_ties else ticks)
+        low = self.bounds[codes] if lookback.ever else self.first_at(codes, lookback.starts(ticks))
+        return Ranges(low=np.minimum(low, high), high=high)
+
+
+__all__ = ["Ranges", "SortedRows"]

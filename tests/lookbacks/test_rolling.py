@@ -1,0 +1,156 @@
+"""`uc.rolling` over random tables against a double loop in plain Python, for every combiner of the library."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from by_double_loop import EPOCH, seen_by_count, seen_from, ticks_seen
+from every import EVERY, ONE_OF_EACH, differing, rows
+from seeds import seeds
+
+import uncombine as uc
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*has no bound for its rounding", "ignore:.*'diff'")
+
+SECOND = dt.timedelta(seconds=1)
+PERIODS: dict[str, tuple[Any, Any]] = {
+    "s3": ("3 seconds", 3 * SECOND),
+    "s20": ("20 seconds", 20 * SECOND),
+    "m1": ("1 month", 1),
+    "y1": ("1 year", 12),
+    "ever": (None, None),
+}
+
+
+def table(count: int, seed: int, nulls: float = 0.1) -> pa.Table:
+    """Random rows at few times, so that there are ties, some a month apart, some without a time."""
+    draw = random.Random(seed)
+    base = dt.datetime(2024, 3, draw.choice([1, 29, 31]), tzinfo=dt.UTC)
+    times = [
+        None
+        if draw.random() < nulls
+        else base - dt.timedelta(days=draw.choice([0, 0, 0, 29, 31, 60])) + draw.randrange(25) * SECOND
+        for _ in range(count)
+    ]
+    return rows(count, seed).append_column("ts", pa.array(times, pa.timestamp("us", "UTC")))
+
+
+def expected(combiners: dict[str, uc.Combiner], source: pa.Table, seen: list[list[int] | None]) -> pa.Table:
+    """The results over the rows that each row sees; null where it sees nothing at all, not even no rows."""
+    nothing = uc.aggregate(source.slice(0, 0), **combiners)
+    parts = []
+    for places in seen:
+        if places is None:
+            parts.append(pa.table({n: pa.nulls(1, nothing[n].type) for n in combiners}))
+        else:
+            parts.append(uc.aggregate(source.take(pa.array(places, pa.int64())), **combiners))
+    return pa.concat_tables([nothing.slice(0, 0), *parts])
+
+
+def check(combiners: dict[str, uc.Combiner], found: pa.Table, wanted: pa.Table, source: pa.Table) -> None:
+    place = pa.array(range(len(found)))
+    found, wanted = (t.select(list(combiners)).append_column("place", place) for t in (found, wanted))
+    assert found.schema.types == wanted.schema.types
+    assert differing(combiners, found, wanted, source, key="place") == []
+
+
+def by_key(source: pa.Table) -> list[list[int]]:
+    """The places of the rows of each key."""
+    keys = source["g"].to_pylist()
+    return [[i for i, key in enumerate(keys) if key == one] for one in dict.fromkeys(keys)]
+
+
+def all_seen(source: pa.Table, see: Any, min_rows: int = 1) -> list[list[int] | None]:
+    times = source["ts"].to_pylist()
+    out: list[list[int] | None] = [None] * len(times)
+    for places in by_key(source):
+        for number, place in enumerate(places):
+            if times[place] is not None:
+                seen = [places[i] for i in see(number, [times[i] for i in places], places)]
+                out[place] = seen if len(seen) >= min_rows or min_rows <= 1 else None
+    return out
+
+
+@pytest.mark.parametrize("closed", ["right", "left", "both", "neither"])
+@pytest.mark.parametrize("seed", seeds(8))
+def test_every_combiner_over_periods(seed: int, closed: str) -> None:
+    source, draw = table(30, seed), random.Random(seed)
+    labels = draw.sample(sorted(PERIODS), 2)
+    combiners = EVERY if closed == "right" else ONE_OF_EACH
+    coarse = draw.choice([None, None, 5 * SECOND, dt.timedelta(minutes=1)])
+    min_rows = draw.choice([1, 1, 2, 3])
+    found = uc.rolling(
+        source,
+        {label: PERIODS[label][0] for label in labels},
+        by="g",
+        closed=closed,
+        coarse=coarse,
+        min_rows=min_rows,
+        **combiners,
+    )
+    assert repr(found.select(source.column_names).to_pylist()) == repr(source.to_pylist())
+    for label in labels:
+        period = PERIODS[label][1]
+        seen = all_seen(
+            source, lambda i, times, _: seen_from(times[i], times, period, closed, coarse), min_rows  # noqa: B023
+        )
+        mine = found.select([f"{label}_{name}" for name in combiners]).rename_columns(list(combiners))
+        check(combiners, mine, expected(combiners, source, seen), source)
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+def test_every_combiner_over_the_last_rows(seed: int) -> None:
+    source, draw = table(30, seed), random.Random(seed)
+    count, order = draw.choice([1, 2, 5, 100]), draw.choice([None, "x_long", "x_text"])
+    combiners = ONE_OF_EACH
+    found = uc.rolling(source, rows=count, by="g", order=order, min_rows=2, **combiners)
+    then = [0] * len(source) if order is None else source[order].to_pylist()
+    seen = all_seen(
+        source, lambda i, times, places: seen_by_count(i, times, [then[place] for place in places], count), 2
+    )
+    check(combiners, found, expected(combiners, source, seen), source)
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+def test_every_combiner_at_ticks(seed: int) -> None:
+    source, draw = table(20, seed), random.Random(seed)
+    times, closed = source["ts"].to_pylist(), draw.choice(["right", "left", "both", "neither"])
+    every = draw.choice([2, 7]) * SECOND
+    periods = {"s3": 3 * SECOND, "s20": 20 * SECOND}
+    combiners = ONE_OF_EACH
+    found = uc.rolling(source, {"s3": "3 s", "s20": "20 s"}, by="g", closed=closed, every=every, **combiners)
+    keys, ticks = [], []
+    seen: dict[str, list[list[int] | None]] = {label: [] for label in periods}
+    for places in by_key(source):
+        for tick, by_label in ticks_seen([times[i] for i in places], every, periods, closed):
+            keys.append(source["g"][places[0]].as_py())
+            ticks.append(tick)
+            for label, numbers in by_label.items():
+                seen[label].append([places[i] for i in numbers])
+    assert found["g"].to_pylist() == keys
+    assert found["ts"].to_pylist() == ticks
+    for label in periods:
+        mine = found.select([f"{label}_{name}" for name in combiners]).rename_columns(list(combiners))
+        check(combiners, mine, expected(combiners, source, seen[label]), source)
+
+
+def test_no_rows_and_no_times() -> None:
+    for source in (table(0, 1), table(3, 1, nulls=1.0)):
+        found = uc.rolling(source, "1 day", by="g", **ONE_OF_EACH)
+        wanted = expected(ONE_OF_EACH, source, [None] * len(source))
+        check(ONE_OF_EACH, found, wanted, source)
+        assert uc.rolling(source, "1 day", by="g", every="1 hour", n=uc.Count()).num_rows == 0
+
+
+def test_a_tick_says_that_the_period_is_empty_again() -> None:
+    source = pa.table({"ts": [EPOCH + 61 * SECOND], "x": [5]})
+    found = uc.rolling(source, "2 minutes", every="1 minute", n=uc.Count(), total=uc.Sum("x"))
+    assert [(row["ts"].minute, row["n"], row["total"]) for row in found.to_pylist()] == [
+        (2, 1, 5),
+        (3, 1, 5),
+        (4, 0, None),
+    ]
