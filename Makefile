@@ -10,10 +10,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-spark bench-stream bench-tables bench-seeds bench-nexmark bench-scaling bench-world full kafka soak coverage mutate busy matrix oracle docs docs-serve release clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-rolling bench-spark bench-stream bench-tables bench-seeds bench-nexmark bench-scaling bench-world full kafka soak coverage mutate busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-spark | bench-stream | bench-tables | bench-seeds | bench-nexmark | bench-scaling | bench-world | kafka | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
+	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-rolling | bench-spark | bench-stream | bench-tables | bench-seeds | bench-nexmark | bench-scaling | bench-world | kafka | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -57,6 +57,9 @@ format: .venv
 
 bench: .venv
 	$(BIN)/python benchmarks/run.py
+
+bench-rolling: .venv
+	$(BIN)/python benchmarks/run.py rollings
 
 bench-spark: .venv
 	$(BIN)/python benchmarks/run.py spark udfs

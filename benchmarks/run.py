@@ -19,6 +19,7 @@ SUITES = {
     "combiners": True,
     "panes": True,
     "joins": True,
+    "rollings": False,
     "spark": False,
     "udfs": False,
     "streams": False,

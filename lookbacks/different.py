@@ -4,7 +4,7 @@ A value counts in a range if it is the first of its equals there: the row before
 come, and it has not left. Ranges never go back, so it counts in a run of them: it is added where the run begins, and
 subtracted where it ends. The work does not depend on the size of the ranges.
 
-Guarded by tests/lookbacks/test_different.py.
+Guarded by tests/lookbacks/test_ways.py.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ goes; a range is one of the sums on each side. This is the disjoint sparse table
 three additions a place for ranges of one length, and n log n at most. No value that has left is ever subtracted, so
 floats keep no error of it.
 
-Guarded by tests/lookbacks/test_halves.py.
+Guarded by tests/lookbacks/test_ways.py.
 """
 
 from __future__ import annotations

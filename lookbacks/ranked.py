@@ -7,7 +7,7 @@ ranges at once, whatever they hold.
 
 The method is that of Claude and Navarro, "The Wavelet Matrix" (SPIRE 2012).
 
-Guarded by tests/lookbacks/test_ranked.py.
+Guarded by tests/lookbacks/test_ways.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sums over ranges as differences of running sums, where these are exact: of integers, in one lane or in several.
 
-Guarded by tests/lookbacks/test_running.py.
+Guarded by tests/lookbacks/test_ways.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ticks: the multiples of a length of time since 1970 UTC at which a key has rows in a look-back, and the one after.
 
-Guarded by tests/lookbacks/test_ticks.py.
+Guarded by tests/lookbacks/test_rolling.py.
 """
 
 from __future__ import annotations
@@ -52,14 +52,13 @@ def _near(rows: SortedRows, longest: int, every: int) -> tuple[np.ndarray, np.nd
     fresh = starts_of_runs(rows.codes)
     first[1:] = np.where(fresh[1:], first[1:], np.maximum(first[1:], last[:-1] + 1))
     counts = np.maximum(last - first + 1, 0)
-    total = int(counts.sum())
-    if float(counts.sum(dtype=np.float64)) >= _MOST:
+    total = float(counts.sum(dtype=np.float64))
+    if total >= _MOST:
         raise OutOfRange(
-            f"rolling(every=) would give about {float(counts.sum(dtype=np.float64)):.0e} ticks, and 2**31 are too many: "
-            "make every= longer"
+            f"rolling(every=) would give about {total:.0e} ticks, and 2**31 are too many: make every= longer"
         )
     before = np.cumsum(counts) - counts
-    ticks = np.repeat(first - before, counts) + np.arange(total)
+    ticks = np.repeat(first - before, counts) + np.arange(int(total))
     return np.repeat(rows.codes, counts), ticks * every
 
 

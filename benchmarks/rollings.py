@@ -1,0 +1,99 @@
+"""Rolling aggregates of rows in the order of time, against Polars and pandas, and against each other.
+
+Polars runs on two threads. Times are processor times of all threads, so that other work of the machine does not count.
+`UNCOMBINE_ROLLING_ROWS=20000000` measures more rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+os.environ.setdefault("POLARS_MAX_THREADS", "2")
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from harness import Row, pair
+
+import uncombine as uc
+
+TITLE = "Rolling aggregates"
+
+ROWS = int(os.environ.get("UNCOMBINE_ROLLING_ROWS", 2_000_000))
+DAYS = 30
+DAY = 86_400_000_000
+COMBINERS = {
+    "sum": (uc.Sum("x"), pl.col("x").sum(), 1.0),
+    "mean": (uc.Mean("x"), pl.col("x").mean(), 1.0),
+    "count": (uc.Count(), pl.len(), 1.0),
+    "max": (uc.Max("x"), pl.col("x").max(), 1.0),
+    "median": (uc.Median("x"), pl.col("x").median(), 4.0),
+    "distinct": (uc.CountDistinct("n"), pl.col("n").n_unique(), 0.1),
+}
+OVER = {
+    "sum": (pl.col("x").rolling_sum_by, 3.0),
+    "max": (pl.col("x").rolling_max_by, 5.0),
+    "median": (pl.col("x").rolling_median_by, 4.0),
+}
+
+
+def rows() -> Iterator[Row]:
+    """All rows of the table."""
+    for keys in (100, 10_000):
+        for days in (1, 7):
+            what = f"{keys:,} keys, {days} {'day' if days == 1 else 'days'}"
+            for name, (combiner, theirs, goal) in COMBINERS.items():
+                here = goal if name != "distinct" or (keys, days) == (100, 7) else None
+                grouped = "rolling(group_by) of Polars"
+                yield pair(
+                    f"{name}, {what}", _ours(keys, days, combiner), _polars(keys, days, theirs), grouped, here, 3
+                )
+            for name, (by_time, goal) in OVER.items():
+                over = _over(keys, by_time("ts", f"{days}d").over("k"))
+                ours = _ours(keys, days, COMBINERS[name][0])
+                yield pair(f"{name}, {what}", ours, over, "rolling_*_by().over() of Polars", goal, 3)
+    plain = _ours(100, 1, uc.Sum("x"))
+    yield pair("exact sum of cents", _ours(100, 1, uc.Sum("x", exact=True)), plain, "plain sum", 3, 3)
+    five = {f"d{days}": f"{days} days" for days in (1, 2, 3, 7, 14)}
+    yield pair("five look-backs", lambda: uc.rolling(_table(100), five, by="k", r=uc.Sum("x")), plain, "one", 2.5, 3)
+    yield pair("sum, 100 keys, 1 day", plain, _pandas(100), "groupby.rolling of pandas", 1 / 3, 1)
+
+
+@cache
+def _table(keys: int) -> pa.Table:
+    rng = np.random.default_rng(0)
+    return pa.table(
+        {
+            "ts": pa.array(np.sort(rng.integers(0, DAYS * DAY, ROWS))).view(pa.timestamp("us")),
+            "k": rng.integers(0, keys, ROWS),
+            "x": rng.integers(0, 100_000, ROWS) / 100,
+            "n": rng.integers(0, 5_000, ROWS),
+        }
+    )
+
+
+@cache
+def _frame(keys: int) -> pl.DataFrame:
+    frame = pl.from_arrow(_table(keys))
+    assert isinstance(frame, pl.DataFrame)
+    return frame.set_sorted("ts")
+
+
+def _ours(keys: int, days: int, combiner: uc.Combiner) -> Callable[[], Any]:
+    return lambda: uc.rolling(_table(keys), f"{days} days", by="k", r=combiner)
+
+
+def _polars(keys: int, days: int, expression: pl.Expr) -> Callable[[], Any]:
+    return lambda: _frame(keys).rolling("ts", period=f"{days}d", group_by="k").agg(expression)
+
+
+def _over(keys: int, expression: pl.Expr) -> Callable[[], Any]:
+    return lambda: _frame(keys).select(expression)
+
+
+def _pandas(keys: int) -> Callable[[], Any]:
+    frame = _table(keys).select(["ts", "k", "x"]).to_pandas().set_index("ts")
+    return lambda: frame.groupby("k")["x"].rolling("1D").sum()
