@@ -75,7 +75,7 @@ _STEPS = {
     ),
     **dict.fromkeys(("key_by", "keyBy"), "give by= to flow.window(...).combine(by=..., ...)"),
     **dict.fromkeys(("resample", "tumble"), "write flow.window(uc.Fixed('1 minute')).combine(...)"),
-    **dict.fromkeys(("rolling", "hop"), "write flow.window(uc.Sliding('10 minutes', '1 minute')).combine(...)"),
+    **dict.fromkeys(("hop",), "write flow.window(uc.Sliding('10 minutes', '1 minute')).combine(...)"),
     **dict.fromkeys(
         ("assign_timestamps_and_watermarks", "assignTimestampsAndWatermarks"),
         "give time= and watermark= to uc.flow()",
@@ -131,7 +131,20 @@ _RESULTS = {
 
 _OF_A_FLOW = [
     *("assign", "collect", "df", "distinct", "drop", "explain", "filter", "flat_map", "foreach_batch", "head"),
-    *("in_order", "join", "left_out", "map", "pipe", "process", "rename", "replay", "run", "sample", "schema"),
+    *(
+        "in_order",
+        "join",
+        "left_out",
+        "map",
+        "pipe",
+        "process",
+        "rename",
+        "replay",
+        "rolling",
+        "run",
+        "sample",
+        "schema",
+    ),
     *("seed", "select", "show"),
     *("to_arrow", "to_pandas", "to_polars", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
 ]
@@ -282,19 +295,19 @@ def no_such_step(name: str) -> AttributeError:
     return NoSuchStep(f"a flow has no {name}: {advice}") if advice else _unknown("Flow", name)
 
 
-def no_such_step_before_combine(name: str) -> AttributeError:
-    """The error for an attribute that `flow.window(...)` does not have.
+def no_such_step_before_combine(name: str, step: str = "window") -> AttributeError:
+    """The error for an attribute that `flow.window(...)` or `flow.rolling(...)` does not have.
 
     >>> no_such_step_before_combine("df")
     NoSuchStep('flow.window(...) has no df before its rows are combined: write flow.window(...).combine(...) first')
     """
     if name in _STEPS:
-        return NoSuchStep(f"flow.window(...) has no {name}: {_STEPS[name]}")
+        return NoSuchStep(f"flow.{step}(...) has no {name}: {_STEPS[name]}")
     if name not in _RESULTS and name not in _OF_A_FLOW:
-        return _unknown("WindowedRows", name)
+        return _unknown({"window": "WindowedRows", "rolling": "RollingRows"}[step], name)
     then = f", then {_RESULTS[name]}" if name in _RESULTS else ""
     return NoSuchStep(
-        f"flow.window(...) has no {name} before its rows are combined: write flow.window(...).combine(...) first{then}"
+        f"flow.{step}(...) has no {name} before its rows are combined: write flow.{step}(...).combine(...) first{then}"
     )
 
 

@@ -19,6 +19,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Windows, triggers and groupings": ("windows", "triggers", "panes/grouping"),
     "Watermarks": ("panes/watermarks",),
     "Combiners and expressions": ("combiners",),
+    "Look back from each row": ("lookbacks", "panes/rolled"),
     "Combiners of your own, and tests": (
         "combiners/laws",
         "combiners/from_columns",

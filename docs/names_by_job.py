@@ -28,6 +28,7 @@ PAGES = {
     "uncombine.windows": "windows",
     "uncombine.triggers": "triggers",
     "uncombine.combiners": "building",
+    "uncombine.lookbacks": "building",
     "uncombine.combiners.expressions": "expressions",
     "uncombine.combiners.laws": "testing",
     "uncombine.changelog": "changelog",
@@ -84,7 +85,7 @@ METHODS: dict[str, set[str]] = {
 
 STEPS = {
     *("where", "sample", "select", "drop", "rename", "with_columns", "with_time", "map", "flat_map", "pipe"),
-    *("distinct", "in_order", "process"),
+    *("distinct", "in_order", "process", "rolling"),
 }
 """The methods of a flow that have the page of steps."""
 

@@ -26,6 +26,7 @@ from ..combiners import Combiner
 from ..combiners.column_names import check_named, column_name, column_names, key_names
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, require_options
+from ..lookbacks.lookback import lookbacks_of
 from ..panes.distinct.distinct import Distinct
 from ..panes.distinct.stage import DistinctStage
 from ..panes.grouping.grouping import DIFF, Grouping, GroupingOptions, Mode
@@ -37,6 +38,8 @@ from ..panes.process.process import Process
 from ..panes.process.stage import ProcessStage
 from ..panes.remember.remember import Remember
 from ..panes.remember.stage import RememberStage
+from ..panes.rolled.rolled import Emit, Rolled
+from ..panes.rolled.stage import RolledStage
 from ..panes.rows.options import RowOptions, StepOptions
 from ..panes.rows.stage import RowStage
 from ..panes.sample import sample
@@ -77,6 +80,7 @@ if TYPE_CHECKING:
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
 
+ROLLING_OPTIONS = ("period", "rows", "by", "closed", "order", "coarse", "min_rows", "allowed_lateness", "emit")
 JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
 _NOT_OF_WINDOW = ("combiners", "window", "by", "bounded", "max_future")
 P = ParamSpec("P")
@@ -309,6 +313,79 @@ class Flow(Answers, Outputs, Adviser):
         columns that the function names, `event_time` and `diff`.
         """
         return self._stepped(ProcessStage, partial(Process, function, column_names(by, "by=")), options, "process()")
+
+    def rolling(
+        self,
+        period: Length | Mapping[str, Length | None] | None = None,
+        *,
+        rows: int | None = None,
+        by: str | Sequence[str] = (),
+        closed: Literal["right", "left", "both", "neither"] = "right",
+        order: str | None = None,
+        coarse: Length | None = None,
+        min_rows: int = 1,
+        allowed_lateness: Span | str | None = None,
+        emit: Emit = "at_once",
+        **others: Never,
+    ) -> RollingRows:
+        """Look back from each row over a period; `.combine(...)` gives each row with aggregates over what it sees.
+
+        The rows of the result have their columns, the results, `event_time` and `diff`. A row that comes late, or is
+        retracted, corrects all rows that see it. `uc.rolling` is the same over a table.
+
+        Parameters
+        ----------
+        period
+            The look-back: a length of time, or months, quarters or years in UTC such as "1 month". A dict gives
+            several: `{"h1": "1 hour", "ever": None}` gives columns `h1_total` and `ever_total`.
+        rows
+            Instead of a period: the last so many rows by time, then `order`. A row sees itself.
+        by
+            The key columns. Without any, all rows are one key.
+        closed
+            The ends of the period that belong to it. "right", the default, sees a row and all rows of its time.
+        order
+            The column by which rows of one time are sorted; `rows=` needs it.
+        coarse
+            Cut the first instant of the period down to whole ones of this length.
+        min_rows
+            The results of fewer rows than this are null.
+        allowed_lateness
+            The time by which a row may be before the watermark and is still taken. Later rows are in `left_out`.
+        emit
+            "at_once" gives a row when it comes, and corrects it later. "final" gives it once, when the watermark says
+            that nothing can change it. A bounded flow gives each row once.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, uncombine as uc
+        >>> spent = uc.flow(pa.table({"ts": [0, 40_000_000, 70_000_000], "x": [1, 2, 4]}))
+        >>> spent.rolling("1 minute").combine(total=uc.Sum("x")).run()["total"].to_pylist()
+        [1, 3, 6]
+        """
+        if others:
+            if "every" in others:
+                raise InvalidArgument(
+                    "flow.rolling() gives rows and has no every=: uc.rolling(table, every=) gives ticks"
+                )
+            require_options(others, ROLLING_OPTIONS, "rolling()")
+        if self.source.streaming and self.source.engine.has_streams:
+            raise InvalidArgument(
+                "rolling() does not run over streams of Spark yet: write flow.window('sliding 7 days every 1 day'), or "
+                "run it over bounded rows"
+            )
+        if emit == "final" and self.settings.each_batch:
+            raise InvalidArgument("rolling(emit='final') needs a watermark that says when rows are final: leave it out")
+        options = {
+            "lookbacks": lookbacks_of(period, rows, closed, coarse),
+            "by": column_names(by, "by="),
+            "order": None if order is None else column_name(order, "order="),
+            "min_rows": min_rows,
+            "emit": emit,
+            "bounded": self._is_bounded,
+        }
+        lateness: StepOptions = {} if allowed_lateness is None else {"allowed_lateness": allowed_lateness}
+        return RollingRows(_flow=self, _options=options, _lateness=lateness)
 
     def window(
         self,
@@ -562,6 +639,40 @@ class WindowedRows(Adviser):
         stage = GroupingStage(transforms=flow.transforms, grouping=grouping, open_grouping=written)
         stage.operator(flow.schema)
         return replace(flow, stages=(*flow.stages, stage), transforms=())
+
+    agg = combine
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RollingRows(Adviser):
+    """Rows that look back over a period, of which `combine` gives each with its aggregates.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
+    >>> rows.rolling("1 hour").combine(best=uc.Max("score")).schema.names
+    ['ts', 'score', 'best', 'event_time', 'diff']
+    """
+
+    _flow: Flow
+    _options: Mapping[str, Any]
+    _lateness: StepOptions
+
+    def _no_such(self, name: str) -> AttributeError:
+        return no_such_step_before_combine(name, "rolling")
+
+    def __repr__(self) -> str:
+        return "rows that look back over a period, which .combine(...) gives with their aggregates"
+
+    def __dir__(self) -> list[str]:
+        return sorted(own_names(type(self)))
+
+    def combine(self, *unnamed: Never, **combiners: Combiner) -> Flow:
+        """Give each row with the results of `combiners`, each after the name of its result: `n=uc.Count()`."""
+        check_named("combine()", unnamed)
+        make = partial(Rolled, combiners, **self._options)
+        flow = self._flow._stepped(RolledStage, make, self._lateness, "rolling()")
+        flow.stages[-1].operator(followed_flow(self._flow).schema)
+        return flow
 
     agg = combine
 

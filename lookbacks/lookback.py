@@ -77,7 +77,8 @@ class LookBack:
     @property
     def longest(self) -> int:
         """The microseconds after which a row has left every look-back of this length."""
-        return self.micros + self.months * 31 * _DAY + self.coarse + 1
+        spans = (self.micros, self.months * 31 * _DAY, self.coarse)
+        return sum(min(one, LAST - FIRST) for one in spans) + 1
 
     def starts(self, times: np.ndarray) -> np.ndarray:
         """The first instant that is seen from each time, in microseconds."""

@@ -16,7 +16,7 @@ from ..combiners.aggregate import ArrowStream, as_table, warn_of_weights
 from ..combiners.column_names import check_named, column_name, key_names
 from ..combiners.combiner import Combiner
 from ..combiners.plan import Plan
-from ..combiners.rows.columns import Column, flat
+from ..combiners.rows.columns import Column, flat, with_missing
 from ..combiners.rows.groups import Groups, group_rows
 from ..combiners.rows.key_codes import group_keys, normal_keys
 from ..combiners.rows.ordering import order_keys, require_order
@@ -182,8 +182,15 @@ class Rolling:
         zone = getattr(table.schema.field(self.time).type, "tz", None)
         columns[self.time] = pa.array(ticks).view(pa.timestamp("us", zone))
         for name, (column, few) in results.items():
-            columns[name] = column if few is None else column.take(pa.array(np.arange(len(few)), mask=few))
+            columns[name] = column if few is None else with_missing(column, few)
         return pa.table(columns)
+
+    def results_at(self, rows: pa.Table, plan: Plan, sorted_rows: SortedRows, places: np.ndarray) -> list[pa.Array]:
+        """The results of some of the rows, which are sorted already, in the order of `names`."""
+        ranges = {label: sorted_rows.ranges(one).take(places) for label, one in self.lookbacks.items()}
+        every_row = np.arange(rows.num_rows)
+        found = self._results(rows, plan, every_row, sorted_rows, ranges, sorted_rows.codes[places])
+        return [column if few is None else with_missing(column, few) for column, few in found.values()]
 
     def _sorted(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, SortedRows]:
         """The rows with a time by key and time, the first row of each key, and the engine's view of them."""

@@ -98,17 +98,17 @@ class Results:
         ranked, values = self._ranked[part]
         within = ranges.within(kept)
         some = np.flatnonzero(within.sizes)
-        chosen = Ranges(low=within.low[some], high=within.high[some])
+        chosen, keys = within.take(some), keys[some]
         found = []
         for q in by_rank.quantiles:
             place = (within.sizes - 1).astype(np.float64) * q
             low = np.floor(place)
             sides = []
-            lower = ranked.places(chosen, keys[some], low[some].astype(np.int64))
+            lower = ranked.places(chosen, keys, low[some].astype(np.int64))
             upper, between = lower.copy(), np.flatnonzero((place > low)[some])
             if len(between):
-                above = Ranges(low=chosen.low[between], high=chosen.high[between])
-                upper[between] = ranked.places(above, keys[some][between], low[some][between].astype(np.int64) + 1)
+                above = chosen.take(between)
+                upper[between] = ranked.places(above, keys[between], low[some][between].astype(np.int64) + 1)
             for side in (lower, upper):
                 places = np.zeros(len(ranges), np.int64)
                 places[some] = side

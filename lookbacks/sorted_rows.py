@@ -35,6 +35,10 @@ class Ranges:
     def slice(self, start: int, stop: int) -> Ranges:
         return Ranges(low=self.low[start:stop], high=self.high[start:stop])
 
+    def take(self, places: np.ndarray) -> Ranges:
+        """Some of the ranges, in their order."""
+        return Ranges(low=self.low[places], high=self.high[places])
+
     def within(self, kept: np.ndarray) -> Ranges:
         """The same ranges of the rows that are kept, which are fewer."""
         before = np.zeros(len(kept) + 1, np.int64)

@@ -47,7 +47,7 @@ def require_ticks(lookbacks: Sequence[LookBack]) -> None:
 def _near(rows: SortedRows, longest: int, every: int) -> tuple[np.ndarray, np.ndarray]:
     """The ticks from each row on until it has surely left, each once a key, in order."""
     first = rows.times // every
-    last = np.minimum(rows.times + longest + every, LAST) // every
+    last = np.minimum(rows.times + longest + min(every, LAST), LAST) // every
     # A row repeats no tick of the row before it.
     fresh = starts_of_runs(rows.codes)
     first[1:] = np.where(fresh[1:], first[1:], np.maximum(first[1:], last[:-1] + 1))

@@ -134,7 +134,12 @@ def words_of(one: Fingerprint) -> str:
         case "Remember":
             return "map(remember=True)"
         case step:
-            return {"Distinct": "distinct()", "InOrder": "in_order()", "Process": "process()"}.get(step, step.lower())
+            return {
+                "Distinct": "distinct()",
+                "InOrder": "in_order()",
+                "Process": "process()",
+                "Rolled": "rolling()",
+            }.get(step, step.lower())
 
 
 def number_of(one: Fingerprint) -> int:

@@ -18,7 +18,7 @@ BELOW = {
     "triggers": {"combiners", "windows"},
     "lookbacks": {"combiners", "windows"},
     "panes": {"combiners", "windows", "files", "triggers", "lookbacks"},
-    "flows": {"combiners", "windows", "triggers", "panes"},
+    "flows": {"combiners", "windows", "triggers", "panes", "lookbacks"},
     "changelogs": {"combiners", "messages", "panes", "flows"},
     "tables": {"combiners", "windows", "panes", "flows", "metrics"},
     "local": {

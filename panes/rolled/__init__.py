@@ -1,0 +1,1 @@
+"""Rows with aggregates over the period before each, corrected by rows that come late."""

@@ -1,0 +1,61 @@
+"""The copies of rows that a changelog leaves of those in the state and those of a bundle.
+
+Guarded by tests/panes/rolled/test_rolled.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...combiners.rows.groups import Groups
+from ..rows.equal_rows import netted
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Places among the rows of the state and, after them, those of the bundle; each copy of a row stands alone."""
+
+    stay: np.ndarray
+    """Copies of the state that stay."""
+    come: np.ndarray
+    """The row of each copy that comes; a row of weight 2 comes twice."""
+    go: np.ndarray
+    """Copies of the state that are retracted."""
+    owed: np.ndarray
+    """Rows that were retracted more often than they came."""
+    debts: np.ndarray
+    """The negative weight of each of these."""
+
+    @classmethod
+    def added(cls, old: int, new: int) -> Copies:
+        """Rows that only come.
+
+        >>> Copies.added(2, 1).come
+        array([2])
+        """
+        none = np.zeros(0, np.int64)
+        return cls(stay=np.arange(old), come=np.arange(old, old + new), go=none, owed=none, debts=none)
+
+    @classmethod
+    def netted(cls, low: np.ndarray, high: np.ndarray, weights: np.ndarray, old: int) -> Copies:
+        """Rows by their hashes, the first `old` of them from the state, where a copy has weight 1.
+
+        >>> low, high = np.array([5, 5, 6, 5], np.uint64), np.zeros(4, np.uint64)
+        >>> copies = Copies.netted(low, high, np.array([1, 1, -1, -1]), old=3)
+        >>> copies.stay, copies.go, copies.owed
+        (array([0]), array([1]), array([2]))
+        """
+        groups, first, sums = netted(low, high, weights)
+        copy = np.flatnonzero(weights[:old] > 0)
+        held = Groups(groups.codes[copy], groups.count)
+        number = np.empty(len(copy), np.int64)
+        number[held.order] = np.arange(len(copy)) - np.repeat(held.starts, held.sizes)
+        stays = number < sums[held.codes]
+        more = np.maximum(np.maximum(sums, 0) - held.sizes, 0)
+        owes = sums < 0
+        return cls(stay=copy[stays], come=np.repeat(first, more), go=copy[~stays], owed=first[owes], debts=sums[owes])
+
+
+__all__ = ["Copies"]

@@ -1,0 +1,272 @@
+"""The operator of `rolling(...).combine(...)`: it keeps the rows of the period, with the results that were shown.
+
+A bundle touches the keys of its rows. Of these keys the rows are loaded, and the results of each row that sees one that
+came or went are computed anew; rows that were shown otherwise are corrected by what was shown. A row leaves when
+no row that may still come, or be corrected, can see it. Each copy of a row has a place of its own.
+
+Guarded by tests/panes/rolled/test_rolled.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...combiners.rows.columns import Column, flat
+from ...combiners.rows.groups import Groups, group_rows
+from ...combiners.rows.hashing import hash_rows_128, require_hash
+from ...combiners.rows.ordering import order_keys
+from ...errors import TypeMismatch
+from ...lookbacks.lookback import LookBack
+from ...lookbacks.sorted_rows import SortedRows
+from ...windows.times import NEVER
+from ..rows.clocks import Clocks
+from ..rows.equal_rows import netted
+from ..rows.operator import RowOperator, Stores, store_of
+from ..rows.options import ROW, AdmittedRows, key_arrays, output, output_schema, restored, stored_schema
+from ..state.hashes import key_hashes, lookup
+from ..state.operator_state import OperatorState
+from ..state.store import Store
+from .copies import Copies
+from .rolled import Rolled
+
+RESULT = "result."
+"""The beginning of the names of the results in the store."""
+
+
+class RolledOperator(RowOperator):
+    """`Rolled` for the schema of its input.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> from uncombine.lookbacks.lookback import LookBack
+    >>> schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+    >>> rolled = Rolled({"total": uc.Sum("x")}, {"": LookBack(micros=10)}, allowed_lateness="1 second")
+    >>> op = RolledOperator(rolled, schema)
+    >>> first, late = (pa.table({"ts": [at], "x": [x]}).cast(schema) for at, x in ((7, 1), (5, 2)))
+    >>> shown = op.step(op.initial(), first, watermark=7)
+    >>> op.step(shown.state, late, watermark=7).panes.select(["x", "total", "diff"]).to_pylist()
+    [{'x': 1, 'total': 1, 'diff': -1}, {'x': 2, 'total': 2, 'diff': 1}, {'x': 1, 'total': 3, 'diff': 1}]
+    """
+
+    def __init__(self, rolled: Rolled, schema: pa.Schema) -> None:
+        columns = rolled.checked(schema)
+        self.rolled, self.plan = rolled, rolled.plan(columns)
+        kinds = {field.name: field.type for field in self.plan.outputs}
+        names = [(label, name) for label in rolled.lookbacks for name in kinds]
+        self.results = [pa.field(f"{label}_{name}" if label else name, kinds[name]) for label, name in names]
+        super().__init__(columns, output_schema(pa.schema([*columns.user, *self.results])), self._lateness(rolled))
+        own = [("weight", pa.int64()), ("shown", pa.bool_())]
+        own += [(RESULT + field.name, field.type) for field in self.results]
+        self.stored_schema = stored_schema(columns.rows, own)
+        self.compares = all(_has_hash(field.type) for field in self.results)
+        self.nets = self.compares and (rolled.diff is not None or rolled.rows > 0)
+
+    @staticmethod
+    def _lateness(rolled: Rolled) -> int:
+        return 0 if rolled.final else rolled.wait
+
+    def initial(self) -> OperatorState:
+        """The state before any row."""
+        return OperatorState({"rows": Store(self.stored_schema)})
+
+    def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes of the keys, by which all rows of a key are found."""
+        return self._keys(rows.rename_columns([name.removeprefix(ROW) for name in rows.column_names]))
+
+    def count_waiting(self, state: OperatorState) -> int:
+        """The number of rows that wait for the watermark."""
+        rows = store_of(state, "rows").rows()
+        return int(np.count_nonzero(~_bools(rows["shown"]) & (_ints(rows["weight"]) > 0)))
+
+    def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
+        """The rows of output, the stores after the bundle, and the output watermark that they allow."""
+        loaded, store = self._loaded(store_of(state, "rows"), bundle, clocks)
+        rows = pa.concat_tables([restored(loaded, self.columns.rows), bundle.rows]).combine_chunks()
+        copies = self._copies(rows, loaded, bundle)
+        shown = np.concatenate([_bools(loaded["shown"]), np.zeros(len(bundle), np.bool_)])
+        old = self._old_results(loaded, len(bundle))
+        held = np.concatenate([copies.stay, copies.come])
+        came = np.arange(len(held)) >= len(copies.stay)
+        times, gone = _times(rows), copies.go
+        sorted_rows, changed, order = self._sorted(rows, held, came, gone)
+        held, came = held[order], came[order]
+        due = times[held] + self.rolled.wait < clocks.after
+        first = due & ~(shown[held] & ~came)
+        wanted = first if self.rolled.final else came | self._sees(changed, sorted_rows)
+        results = [column.take(pa.array(np.where(came, len(rows), held))) for column in old]
+        results = self._computed(rows.take(pa.array(held)), sorted_rows, wanted, results)
+        was_shown = shown[held] & ~came
+        differs = wanted & ~(was_shown & self._equal(old, held, results))
+        panes = self._panes(rows, old, gone[shown[gone]], held, results, was_shown & differs, differs)
+        store = self._put(store, rows, held, results, was_shown | wanted, sorted_rows, copies, clocks)
+        hold = clocks.after
+        if self.rolled.final and not clocks.each_batch:
+            hold = max(clocks.after - self.rolled.wait, state.output_watermark) if hold < NEVER else hold
+        return panes, {"rows": store}, hold
+
+    def _loaded(self, store: Store, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Store]:
+        """The rows of the keys that are touched, with those that are due, and the store without them."""
+        rows, store = store.take(lookup(self._keys(bundle.rows)), clocks.leaves)
+        if self.rolled.final:
+            # The rows of a key that come out see others of it.
+            waits = rows.filter(pa.array(~_bools(rows["shown"])))
+            more, store = store.take(lookup(self.hashes("rows", waits)), {})
+            rows = pa.concat_tables([rows, more]).combine_chunks()
+        return rows, store
+
+    def _copies(self, rows: pa.Table, loaded: pa.Table, bundle: AdmittedRows) -> Copies:
+        if bundle.weights is None:
+            return Copies.added(len(loaded), len(bundle))
+        low, high = self.columns.row_hashes(rows)
+        return Copies.netted(low, high, np.concatenate([_ints(loaded["weight"]), bundle.weights]), len(loaded))
+
+    def _old_results(self, loaded: pa.Table, new: int) -> list[pa.Array]:
+        """The results that are stored, and null for the rows of the bundle and at one place after them."""
+        return [
+            pa.concat_arrays([flat(loaded[RESULT + field.name]), pa.nulls(new + 1, field.type)])
+            for field in self.results
+        ]
+
+    def _sorted(
+        self, rows: pa.Table, held: np.ndarray, came: np.ndarray, gone: np.ndarray
+    ) -> tuple[SortedRows, SortedRows, np.ndarray]:
+        """The rows that are held, in order, the rows that came or went, and the order."""
+        places = np.concatenate([held, gone])
+        times, by = _times(rows)[places], key_arrays(rows.take(pa.array(places)), self.rolled.by)
+        groups = group_rows(by, len(places))[0] if by else Groups.single(len(places))
+        here = np.arange(len(places)) < len(held)
+        then = None
+        if self.rolled.rows:
+            low, high = self.columns.row_hashes(rows)
+            keys = order_keys([Column(flat(rows[str(self.rolled.order)]))]).keys
+            then = np.empty(len(held), np.int64)
+            then[np.lexsort((high[held], low[held], keys[held]))] = np.arange(len(held))
+        sorted_rows = SortedRows.of(groups.take(here), times[here], then)
+        change = np.append(came, np.ones(len(gone), np.bool_))
+        return sorted_rows, SortedRows.of(groups.take(change), times[change]), sorted_rows.order
+
+    def _sees(self, changed: SortedRows, rows: SortedRows) -> np.ndarray:
+        """True for the rows that see one that came or went; with a number of rows, for all that come after one."""
+        sees = np.zeros(len(rows), np.bool_)
+        for lookback in self.rolled.lookbacks.values():
+            one = LookBack() if lookback.rows else lookback
+            sees |= changed.ranges_at(rows.codes, rows.times, one).sizes > 0
+        return sees
+
+    def _computed(
+        self, rows: pa.Table, sorted_rows: SortedRows, wanted: np.ndarray, results: list[pa.Array]
+    ) -> list[pa.Array]:
+        """The results with those that are wanted computed anew; rows and results are sorted."""
+        if not wanted.any():
+            return results
+        places = np.flatnonzero(wanted)
+        found = self.rolled.rolling.results_at(rows, self.plan, sorted_rows, places)
+        pick = np.arange(len(rows))
+        pick[places] = len(rows) + np.arange(len(places))
+        chosen = pa.array(pick)
+        return [pa.concat_arrays([old, new]).take(chosen) for old, new in zip(results, found, strict=True)]
+
+    def _equal(self, old: Sequence[pa.Array], held: np.ndarray, new: Sequence[pa.Array]) -> np.ndarray:
+        """True where the results are those that were shown."""
+        if not self.compares:
+            return np.zeros(len(held), np.bool_)
+        before = [Column(column.take(pa.array(held))) for column in old]
+        (a, b), (c, d) = hash_rows_128(before), hash_rows_128([Column(column) for column in new])
+        return np.asarray((a == c) & (b == d))
+
+    def _panes(
+        self,
+        rows: pa.Table,
+        old: Sequence[pa.Array],
+        gone: np.ndarray,
+        held: np.ndarray,
+        results: Sequence[pa.Array],
+        corrected: np.ndarray,
+        given: np.ndarray,
+    ) -> pa.Table:
+        """The rows of output: retractions first."""
+        before = np.concatenate([gone, held[corrected]])
+        after = pa.array(np.flatnonzero(given))
+        taken = rows.take(pa.array(np.concatenate([before, held[given]])))
+        both = [pa.concat_arrays([a.take(pa.array(before)), b.take(after)]) for a, b in zip(old, results, strict=True)]
+        names = [field.name for field in self.results]
+        table = pa.Table.from_arrays([*taken.columns, *both], names=[*taken.column_names, *names])
+        weights = np.concatenate([np.full(len(before), -1), np.ones(len(after), np.int64)])
+        if len(before) and self.nets:
+            # A copy may be shown as another one was.
+            _, first, sums = netted(*hash_rows_128([Column(column) for column in table.columns]), weights)
+            left = first[sums != 0]
+            table, weights = table.take(pa.array(left)), sums[sums != 0]
+        return output(table, weights, self.output_schema)
+
+    def _put(
+        self,
+        store: Store,
+        rows: pa.Table,
+        held: np.ndarray,
+        results: Sequence[pa.Array],
+        shown: np.ndarray,
+        sorted_rows: SortedRows,
+        copies: Copies,
+        clocks: Clocks,
+    ) -> Store:
+        """The store with the rows that are still seen, and with those that are owed."""
+        wake = np.where(shown, self._leaves(sorted_rows, clocks), sorted_rows.times + self.rolled.wait + 1)
+        stays = np.flatnonzero((wake > clocks.after) | clocks.each_batch)
+        waits = _times(rows)[copies.owed] + self.rolled.wait + 1
+        owes = (waits > clocks.after) | clocks.each_batch
+        owed, debts = copies.owed[owes], copies.debts[owes]
+        places = pa.array(np.concatenate([held[stays], owed]))
+        null = [pa.nulls(len(owed), field.type) for field in self.results]
+        columns = [
+            *rows.take(places).columns,
+            pa.array(np.concatenate([np.ones(len(stays), np.int64), debts])),
+            pa.array(np.concatenate([shown[stays], np.ones(len(owed), np.bool_)])),
+            *(pa.concat_arrays([a.take(pa.array(stays)), b]) for a, b in zip(results, null, strict=True)),
+        ]
+        table = pa.Table.from_arrays(columns, schema=self.stored_schema)
+        until = np.concatenate([wake[stays], waits[owes]])
+        return store.put(self.hashes("rows", table), table, {"event": until})
+
+    def _leaves(self, rows: SortedRows, clocks: Clocks) -> np.ndarray:
+        """The watermark at which no row that may come or be corrected sees a row any more."""
+        leaves = np.zeros(len(rows), np.int64)
+        for lookback in self.rolled.lookbacks.values():
+            if lookback.ever:
+                return np.full(len(rows), NEVER)
+            leaves = np.maximum(leaves, rows.times + self.rolled.wait + lookback.longest)
+        if self.rolled.rows:
+            # Of the rows that are before all that may come, the last so many are seen.
+            fixed = rows.times + self.rolled.wait < clocks.after
+            before = np.append(0, np.cumsum(fixed))
+            left = before[rows.bounds[1:]][rows.codes] - before[1:]
+            return np.where(fixed & (left >= self.rolled.rows), clocks.after, NEVER)
+        return leaves
+
+    def _keys(self, rows: pa.Table) -> np.ndarray:
+        return key_hashes(key_arrays(rows, self.rolled.by), rows.num_rows)
+
+
+def _has_hash(kind: pa.DataType) -> bool:
+    try:
+        require_hash(kind, "it", "it")
+    except TypeMismatch:
+        return False
+    return True
+
+
+def _times(rows: pa.Table) -> np.ndarray:
+    return np.asarray(flat(rows["event_time"]).cast(pa.int64()))
+
+
+def _bools(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(flat(column).to_numpy(zero_copy_only=False)).astype(np.bool_)
+
+
+def _ints(column: pa.ChunkedArray) -> np.ndarray:
+    return np.asarray(flat(column))
+
+
+__all__ = ["RolledOperator"]

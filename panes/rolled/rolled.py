@@ -1,0 +1,111 @@
+"""The options of `rolling(...).combine(...)`, checked when they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+
+from ...combiners.combiner import Combiner
+from ...combiners.plan import Plan
+from ...combiners.rows.hashing import require_hash
+from ...errors import InvalidArgument, nearest
+from ...lookbacks.lookback import LookBack
+from ...lookbacks.over_table import Rolling
+from ..rows.options import DIFF, EVENT_TIME, Columns, RowOptions, key_columns, require_keys
+
+Emit: TypeAlias = Literal["at_once", "final"]
+EMITS = ("at_once", "final")
+
+
+@dataclass(frozen=True, repr=False)
+class Rolled(RowOptions):
+    """Rows with the results of combiners over the rows of their key in one look-back or several.
+
+    Parameters
+    ----------
+    combiners
+        The name of each result, and its combiner.
+    lookbacks
+        The look-backs by their names; a single one has the name "".
+    by
+        The key columns. Without any, all rows are one key.
+    order
+        The column by which rows of one time are sorted, where a look-back is a number of rows.
+    min_rows
+        The results of fewer rows are null.
+    emit
+        "at_once" gives a row when it comes, and corrects it. "final" gives it once, when no row can change it.
+    bounded
+        True if the input ends, so that each row is given once.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> from uncombine.lookbacks.lookback import LookBack
+    >>> from uncombine.panes.rolled.rolled import Rolled
+    >>> Rolled({"n": uc.Count()}, {"": LookBack.of("1 hour")}, emit="final").final
+    True
+    """
+
+    combiners: Mapping[str, Combiner]
+    lookbacks: Mapping[str, LookBack]
+    by: Sequence[str] | str = ()
+    order: str | None = None
+    min_rows: int = 1
+    emit: Emit = "at_once"
+    bounded: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "by", key_columns(self.by, "rolling(by=)"))
+        if self.emit not in EMITS:
+            raise InvalidArgument(f"rolling(emit={self.emit!r}): {nearest(str(self.emit), EMITS)}")
+
+    @property
+    def final(self) -> bool:
+        """True if no row is given that could be corrected."""
+        return self.bounded or self.emit == "final"
+
+    @property
+    def rolling(self) -> Rolling:
+        """The same look-backs over a table of rows with their event time."""
+        return Rolling(
+            lookbacks=self.lookbacks,
+            time=EVENT_TIME,
+            by=tuple(self.by),
+            order=self.order,
+            min_rows=self.min_rows,
+        )
+
+    @property
+    def rows(self) -> int:
+        """The most rows of a look-back that is a number of rows; 0 if none is."""
+        return max(one.rows for one in self.lookbacks.values())
+
+    def checked(self, schema: pa.Schema) -> Columns:
+        """The columns of an input of this schema; raises if they do not fit."""
+        columns = self.columns(schema, "rolling()")
+        require_keys(self.by, schema, "rolling(by=)")
+        self.rolling.check(columns.rows, self.combiners)
+        for name in self.rolling.names(self.combiners):
+            if name in (EVENT_TIME, DIFF, "pane"):
+                raise InvalidArgument(f"{name!r} is a column of every result of rolling(): rename the result")
+        if self.rows:
+            if self.order is None:
+                raise InvalidArgument(
+                    "rolling(rows=) in a flow needs order=, a column that sorts rows of one time: the order in which "
+                    "rows arrive is not the same in each run"
+                )
+            for field in columns.user:
+                require_hash(field.type, "rolling(rows=)", field.name)
+        return columns
+
+    def plan(self, columns: Columns) -> Plan:
+        """The combiners on the columns of a row; rows are never retracted from their states."""
+        return Plan(self.combiners, columns.rows, append_only=True)
+
+
+__all__ = ["EMITS", "Emit", "Rolled"]

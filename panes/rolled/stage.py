@@ -1,0 +1,36 @@
+"""The stage of `rolling(...).combine(...)`: its options and its operator.
+
+Guarded by tests/panes/rolled/test_rolled.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ...windows import span
+from ..grouping.grouping import DIFF
+from ..rows.stage import RowStage
+from ..stage import StageInput
+from .operator import RolledOperator
+from .rolled import Rolled
+
+
+@dataclass(frozen=True)
+class RolledStage(RowStage):
+    options: Rolled
+
+    def operator(self, *schemas: pa.Schema) -> RolledOperator:
+        (schema,) = schemas
+        return RolledOperator(self.options, schema)
+
+    def output(self) -> StageInput:
+        if self.options.final:
+            # No row comes again, and none that the step gives is before the watermark.
+            return replace(super().output(), retracts=False, allowed_lateness=span("0 seconds"))
+        # A row that comes late corrects others, so that rows are retracted even if the input has only additions.
+        return replace(super().output(), diff=DIFF, retracts=True)
+
+
+__all__ = ["RolledStage"]
