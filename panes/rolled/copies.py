@@ -23,9 +23,9 @@ class Copies:
     """The row of each copy that comes; a row of weight 2 comes twice."""
     go: np.ndarray
     """Copies of the state that are retracted."""
-    owed: np.ndarray
+    awaited: np.ndarray
     """Rows that were retracted more often than they came."""
-    debts: np.ndarray
+    lacking: np.ndarray
     """The negative weight of each of these."""
 
     @classmethod
@@ -36,7 +36,7 @@ class Copies:
         array([2])
         """
         none = np.zeros(0, np.int64)
-        return cls(stay=np.arange(old), come=np.arange(old, old + new), go=none, owed=none, debts=none)
+        return cls(stay=np.arange(old), come=np.arange(old, old + new), go=none, awaited=none, lacking=none)
 
     @classmethod
     def netted(cls, low: np.ndarray, high: np.ndarray, weights: np.ndarray, old: int) -> Copies:
@@ -44,7 +44,7 @@ class Copies:
 
         >>> low, high = np.array([5, 5, 6, 5], np.uint64), np.zeros(4, np.uint64)
         >>> copies = Copies.netted(low, high, np.array([1, 1, -1, -1]), old=3)
-        >>> copies.stay, copies.go, copies.owed
+        >>> copies.stay, copies.go, copies.awaited
         (array([0]), array([1]), array([2]))
         """
         groups, first, sums = netted(low, high, weights)
@@ -54,8 +54,10 @@ class Copies:
         number[held.order] = np.arange(len(copy)) - np.repeat(held.starts, held.sizes)
         stays = number < sums[held.codes]
         more = np.maximum(np.maximum(sums, 0) - held.sizes, 0)
-        owes = sums < 0
-        return cls(stay=copy[stays], come=np.repeat(first, more), go=copy[~stays], owed=first[owes], debts=sums[owes])
+        awaits = sums < 0
+        return cls(
+            stay=copy[stays], come=np.repeat(first, more), go=copy[~stays], awaited=first[awaits], lacking=sums[awaits]
+        )
 
 
 __all__ = ["Copies"]

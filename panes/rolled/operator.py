@@ -1,7 +1,7 @@
 """The operator of `rolling(...).combine(...)`: it keeps the rows of the period, with the results that were shown.
 
 A bundle touches the keys of its rows. Of these keys the rows are loaded, and the results of each row that sees one that
-came or went are computed anew; rows that were shown otherwise are corrected by what was shown. A row leaves when
+came or went are computed again; rows that were shown otherwise are corrected by what was shown. A row leaves when
 no row that may still come, or be corrected, can see it. Each copy of a row has a place of its own.
 
 Guarded by tests/panes/rolled/test_rolled.py.
@@ -158,7 +158,7 @@ class RolledOperator(RowOperator):
     def _computed(
         self, rows: pa.Table, sorted_rows: SortedRows, wanted: np.ndarray, results: list[pa.Array]
     ) -> list[pa.Array]:
-        """The results with those that are wanted computed anew; rows and results are sorted."""
+        """The results with those that are wanted computed again; rows and results are sorted."""
         if not wanted.any():
             return results
         places = np.flatnonzero(wanted)
@@ -212,22 +212,22 @@ class RolledOperator(RowOperator):
         copies: Copies,
         clocks: Clocks,
     ) -> Store:
-        """The store with the rows that are still seen, and with those that are owed."""
+        """The store with the rows that are still seen, and with those that are awaited."""
         wake = np.where(shown, self._leaves(sorted_rows, clocks), sorted_rows.times + self.rolled.wait + 1)
         stays = np.flatnonzero((wake > clocks.after) | clocks.each_batch)
-        waits = _times(rows)[copies.owed] + self.rolled.wait + 1
-        owes = (waits > clocks.after) | clocks.each_batch
-        owed, debts = copies.owed[owes], copies.debts[owes]
-        places = pa.array(np.concatenate([held[stays], owed]))
-        null = [pa.nulls(len(owed), field.type) for field in self.results]
+        waits = _times(rows)[copies.awaited] + self.rolled.wait + 1
+        awaits = (waits > clocks.after) | clocks.each_batch
+        awaited, lacking = copies.awaited[awaits], copies.lacking[awaits]
+        places = pa.array(np.concatenate([held[stays], awaited]))
+        null = [pa.nulls(len(awaited), field.type) for field in self.results]
         columns = [
             *rows.take(places).columns,
-            pa.array(np.concatenate([np.ones(len(stays), np.int64), debts])),
-            pa.array(np.concatenate([shown[stays], np.ones(len(owed), np.bool_)])),
+            pa.array(np.concatenate([np.ones(len(stays), np.int64), lacking])),
+            pa.array(np.concatenate([shown[stays], np.ones(len(awaited), np.bool_)])),
             *(pa.concat_arrays([a.take(pa.array(stays)), b]) for a, b in zip(results, null, strict=True)),
         ]
         table = pa.Table.from_arrays(columns, schema=self.stored_schema)
-        until = np.concatenate([wake[stays], waits[owes]])
+        until = np.concatenate([wake[stays], waits[awaits]])
         return store.put(self.hashes("rows", table), table, {"event": until})
 
     def _leaves(self, rows: SortedRows, clocks: Clocks) -> np.ndarray:
