@@ -369,10 +369,10 @@ class Flow(Answers, Outputs, Adviser):
                     "flow.rolling() gives rows and has no every=: uc.rolling(table, every=) gives ticks"
                 )
             require_options(others, ROLLING_OPTIONS, "rolling()")
-        if self.source.streaming and self.source.engine.has_streams:
+        if self.source.engine.has_streams:
             raise InvalidArgument(
-                "rolling() does not run over streams of Spark yet: write flow.window('sliding 7 days every 1 day'), or "
-                "run it over bounded rows"
+                "rolling() does not run on Spark yet: write flow.window('sliding 7 days every 1 day'), or run it over "
+                "rows of this process"
             )
         if emit == "final" and self.settings.each_batch:
             raise InvalidArgument("rolling(emit='final') needs a watermark that says when rows are final: leave it out")
