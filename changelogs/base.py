@@ -18,6 +18,7 @@ from ..combiners.rows.columns import flat
 from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, NamedOptions, TypeMismatch
 from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
+from ..panes.upserts.unsent import marked
 
 _DECIDING = ("column", "kind", "weights", "table", "flat")
 """The options of formats that decide it. Keys and orders are those of a step of their own."""
@@ -43,12 +44,12 @@ class Changelog(NamedOptions, ABC):
         """The messages for rows with weights."""
 
 
-def upserted(keys: Any, order: Any, keep_deletes: str) -> UpsertKeys | None:
+def upserted(keys: Any, order: Any, keep_deletes: str, mark: str | None = None) -> UpsertKeys | None:
     """The keys and the order of a feed without old values; None if no keys are given."""
     names, ordered = several(keys, "keys="), several(order, "order=")
     if not names and ordered:
         raise InvalidArgument("order= is for a feed without old values: give keys= too, or leave order= out")
-    return UpsertKeys(keys=names, order=ordered, keep_deletes=keep_deletes) if names else None
+    return UpsertKeys(keys=names, order=ordered, keep_deletes=keep_deletes, mark=mark) if names else None
 
 
 def several(names: Any, what: str) -> tuple[str, ...]:
@@ -115,19 +116,12 @@ UNAVAILABLE = "__debezium_unavailable_value"
 """The text in place of a large value that PostgreSQL did not send, because an update did not change it."""
 
 
-def lacking(rows: pa.Table) -> np.ndarray:
-    """A mask of the rows that lack a value: a text, bytes, or a list, which has the text alone."""
+def lacking(rows: pa.Table, columns: Sequence[str] | None = None) -> np.ndarray:
+    """A mask of the rows that lack a value of some columns, or of any."""
     mask = np.zeros(rows.num_rows, np.bool_)
-    for column in map(flat, rows.columns):
-        is_list = pa.types.is_list(column.type)
-        if is_list:
-            alone = pc.equal(pc.list_value_length(column), 1).fill_null(False)
-            places = np.flatnonzero(np.asarray(alone))
-            column = pc.list_flatten(column.filter(alone))
-        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-            value = UNAVAILABLE if pa.types.is_string(column.type) else UNAVAILABLE.encode()
-            found = np.asarray(pc.equal(column, pa.scalar(value, column.type)).fill_null(False))
-            mask[places[found] if is_list else found] = True
+    for name in rows.column_names:
+        if columns is None or name in columns:
+            mask |= marked(flat(rows[name]), UNAVAILABLE)
     return mask
 
 

@@ -17,7 +17,7 @@ from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows
 from ..messages.json_columns.json_in import Texts
-from .base import Changelog, chosen, fault_of, lacking, only_keys, row_schema, upserted
+from .base import UNAVAILABLE, Changelog, chosen, fault_of, lacking, only_keys, row_schema, upserted
 from .envelope import TRUNCATED, UNSENT, Envelope, envelope_columns
 from .json_out import key_texts, texts_of
 from .single_changes import latest, pairs
@@ -38,7 +38,9 @@ class Debezium(Changelog):
     keys
         The columns of the primary key, for a feed without old rows: PostgreSQL sends none unless the table has
         `REPLICA IDENTITY FULL`, and the flattened form never does. The last row of each key is then remembered, and
-        retracted when the next one comes. State: one row for each key.
+        retracted when the next one comes. State: one row for each key. A large value that PostgreSQL did not send,
+        since an update did not change it (TOAST), is taken from the last row. Where no row of its key is known, a
+        message without such a value is a bad row; so is every one without `keys`.
     order
         With `keys`: the column, or several, of whole numbers or times by which one version of a row is later than
         another, such as `"source.lsn"` or `("source.ts_ms", "offset")`. A version that is older than the one known is
@@ -88,7 +90,7 @@ class Debezium(Changelog):
             raise TypeMismatch(f"schema= takes an Arrow schema of the rows, not {self.schema!r}")
 
     def reading(self, columns: pa.Schema) -> Reading:
-        keyed = upserted(self.keys, self.order, self.keep_deletes)
+        keyed = upserted(self.keys, self.order, self.keep_deletes, mark=UNAVAILABLE)
         if self.flat:
             return self._flat(columns, keyed)
         if self.schema is None:
@@ -258,8 +260,8 @@ class Flat:
             bad = ~valid & ~deleted & mask
             fault = fault_of(op, bad, list(self.WEIGHTS), "Debezium's __op")
             deleted |= equals(op, "d")
-        rows = only_keys(messages.select(list(names)), deleted, (*self.upserted.keys, *self.upserted.order))
-        unsent = lacking(rows) & mask & ~bad
+        rows = only_keys(messages.select(list(names)), deleted, self.upserted.columns)
+        unsent = lacking(rows, self.upserted.columns) & mask & ~bad
         if unsent.any():
             bad, fault = bad | unsent, fault or UNSENT
         return chosen(rows, np.where(deleted, -1, 1), mask, bad, fault)

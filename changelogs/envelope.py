@@ -20,7 +20,7 @@ from .base import UNAVAILABLE, lacking, only_keys
 
 UNSENT = (
     f"a row of Debezium has {UNAVAILABLE!r} in place of a large value that did not change: let the database send whole "
-    "rows (in PostgreSQL: REPLICA IDENTITY FULL)"
+    "rows (in PostgreSQL: REPLICA IDENTITY FULL), or give keys=, the primary key, to take it from the last row"
 )
 TRUNCATED = (
     "Debezium reports that the table was truncated (op 't'), which names no rows: start again from a new snapshot, or "
@@ -70,9 +70,9 @@ class Envelope:
         both = {name: self._column(messages, before, after, name, place, sign) for name in names}
         table = pa.table(both) if both else pa.table({"": pa.nulls(len(place))})
         if self.upserted is not None and both:
-            table = only_keys(table, sign < 0, (*self.upserted.keys, *self.upserted.order))
+            table = only_keys(table, sign < 0, self.upserted.columns)
         changes = WeightedRows(rows=table, weights=sign, places=place)
-        unsent = lacking(table) & (sign != 0)
+        unsent = lacking(table, self.upserted and self.upserted.columns) & (sign != 0)
         if unsent.any():
             changes, fault = without(changes, unsent, UNSENT), fault or UNSENT
         return without(changes, changes.weights == 0, fault) if bad.any() else changes

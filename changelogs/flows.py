@@ -102,6 +102,7 @@ def changed_flow(source: Source[Flow], settings: Settings, reading: Reading) -> 
         row=names,
         order=keyed.order,
         keep_deletes=keyed.keep_deletes,
+        mark=keyed.mark,
         time=settings.time,
         diff=reading.weight,
         max_future=settings.max_future,

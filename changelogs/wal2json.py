@@ -61,7 +61,7 @@ class Wal2Json:
             columns[name] = pa.concat_arrays([part[0] for part in parts]).take(order)
         rows, signs = pa.table(columns), signs[order]
         if self.upserted is not None:
-            rows = only_keys(rows, signs < 0, (*self.upserted.keys, *self.upserted.order))
+            rows = only_keys(rows, signs < 0, self.upserted.columns)
         changes = WeightedRows(rows=rows, weights=signs, places=places[order])
         return without(changes, bad[order], fault) if bad.any() else changes
 

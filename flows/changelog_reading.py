@@ -41,6 +41,13 @@ class UpsertKeys:
     keys: tuple[str, ...]
     order: tuple[str, ...] = ()
     keep_deletes: str = "1 day"
+    mark: str | None = None
+    """The text in place of a value that was not sent because it did not change."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that each message must have: its key and its place in the order."""
+        return (*self.keys, *self.order)
 
 
 @dataclass(frozen=True)

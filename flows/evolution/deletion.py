@@ -143,7 +143,7 @@ def _of_step(name: str, step: SeedStep, bare: bool) -> list[str]:
     grouping = kind_of(step.made_by) == "grouping"
     if bare and kind_of(step.made_by) == "Distinct":
         told.append(f"{name}: it keeps hashes of its ids, which do not tell the rows, until they expire")
-    elif bare:
+    elif bare and kind_of(step.made_by) != "Upserts":  # it keeps hashes of keys and numbers beside its rows
         told.append(
             f"{name}: values inside contents of other keys, less those of panes that the steps before it retract"
         )

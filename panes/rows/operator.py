@@ -67,11 +67,7 @@ class RowOperator(ABC):
         """Take one bundle."""
         clocks = Clocks.of(state, watermark, processing_time, each_batch)
         rows = self.columns.take(bundle, clocks)
-        panes, stores, hold = self.take_in(state, rows, clocks)
-        counts = Counts(dropped=len(rows.late), bad=len(rows.bad))
-        return StepResult(
-            panes=panes, state=clocks.state(state, stores, counts, hold), left_out={"late": rows.late, "bad": rows.bad}
-        )
+        return step_result(state, clocks, rows, self.take_in(state, rows, clocks))
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The next processing time at which a timer is due; None where nothing waits for processing time."""
@@ -90,6 +86,16 @@ class RowOperator(ABC):
         return 0
 
 
+def step_result(
+    state: OperatorState, clocks: Clocks, rows: AdmittedRows, taken: tuple[pa.Table, Stores, int]
+) -> StepResult:
+    """The result of a step: what it gives and keeps of its rows, and counts of those that it leaves out."""
+    panes, stores, hold = taken
+    counts = Counts(dropped=len(rows.late), bad=len(rows.bad))
+    after = clocks.state(state, stores, counts, hold)
+    return StepResult(panes=panes, state=after, left_out={"late": rows.late, "bad": rows.bad})
+
+
 def store_of(state: OperatorState, name: str) -> Store:
     """A store that the operator has for certain."""
     store = state.stores[name]
@@ -97,4 +103,4 @@ def store_of(state: OperatorState, name: str) -> Store:
     return store
 
 
-__all__ = ["RowOperator", "Stores", "store_of"]
+__all__ = ["RowOperator", "Stores", "step_result", "store_of"]

@@ -34,6 +34,10 @@ _CLOSED = "closed"
 _ADDED = "deposits"
 """The store that format 2 does not have, and that a grouping without divisible contents does not have either."""
 
+_SENT = "sent"
+"""The store of the versions of values that were not sent. A state that has none is written without it, and one that has
+some is refused by versions of the library that do not know it, as the state of another kind of step."""
+
 UNKNOWN = pa.schema([])
 """The columns of a store that is read without its operator."""
 
@@ -99,7 +103,7 @@ class Manifest:
     def written(self) -> bytes:
         """The manifest as a line of JSON, followed by `extra`."""
         state = self.state
-        stored = {name: parts for name, parts in self.stored.items() if name != _ADDED or parts}
+        stored = {name: parts for name, parts in self.stored.items() if name not in (_ADDED, _SENT) or parts}
         later: dict[str, Any] = {_CLOSED: state.closed} if state.closed > MIN_TIME or state.since else {}
         later |= {_SINCE: dict(state.since)} if state.since else {}
         without = WITHOUT_SINCE if later else WITHOUT_CLOSED if _ADDED in stored else WITHOUT_DEPOSITS
@@ -125,7 +129,8 @@ class Manifest:
         if empty is None:
             stores = {name: None if head[name] is None else Store(UNKNOWN) for name in head if name not in _HEAD}
             empty = OperatorState(stores)
-        head.setdefault(_ADDED, [] if _ADDED in empty.stores else None)
+        for name in (_ADDED, _SENT):
+            head.setdefault(name, [] if name in empty.stores else None)
         used = {name: head.get(name) is not None for name in {**head, **empty.stores} if name not in _HEAD}
         if used != {name: empty.stores.get(name) is not None for name in used}:
             raise StateMismatch(

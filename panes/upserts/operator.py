@@ -3,26 +3,31 @@
 Of a deleted key it keeps, where there is an order, the version of the deletion for a while, so that an older version
 that comes after it is not taken for a new row.
 
-Guarded by tests/panes/upserts/test_upserts.py.
+Guarded by tests/panes/upserts/test_upserts.py and tests/panes/upserts/test_unsent.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
-from ...combiners.rows.columns import Column
+from ...combiners.rows.columns import Column, flat
 from ...combiners.rows.hashing import hash_rows_128, require_hash
 from ...errors import TypeMismatch
 from ...windows.times import MAX_TIME, MIN_TIME, NEVER
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import groups_of
-from ..rows.operator import RowOperator, Stores, store_of
+from ..rows.operator import RowOperator, Stores, step_result, store_of
 from ..rows.options import ROW, AdmittedRows, key_arrays
 from ..state.hashes import lookup
-from ..state.operator_state import OperatorState
+from ..state.operator_state import OperatorState, StepResult
 from ..state.store import Store
 from ..state.store_rows import StoreRows
+from .unsent import Filled, KeyVersions, marked
+from .sent import SENT, SentVersions
 from .upserts import Upserts, Versions
 
 
@@ -50,19 +55,50 @@ class UpsertsOperator(RowOperator):
         own += [(f"version {i}", pa.int64()) for i in range(len(upserts.order))]
         self.stored_schema = pa.schema([*(pa.field(ROW + f.name, f.type) for f in columns.user), *own])
 
+        self.may_lack = [f.name for f in columns.user if upserts.may_lack(f)]
+
     def initial(self) -> OperatorState:
         """The state before any row."""
-        return OperatorState({"rows": Store(self.stored_schema)})
+        stores = {"rows": Store(self.stored_schema)}
+        return OperatorState({**stores, "sent": Store(SENT)} if self.may_lack and self.upserts.order else stores)
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the rows of a store are found again."""
         return rows["low"].to_numpy()
 
+    def count_entries(self, state: OperatorState) -> int:
+        """The number of keys in the state."""
+        return len(store_of(state, "rows"))
+
+    def step(
+        self,
+        state: OperatorState,
+        bundle: pa.Table,
+        watermark: int,
+        processing_time: int = MIN_TIME,
+        percentiles: Mapping[float, int] | None = None,
+        each_batch: bool = False,
+    ) -> StepResult:
+        """Take one bundle. A row without a value that no known row of its key has is a bad row."""
+        clocks = Clocks.of(state, watermark, processing_time, each_batch)
+        rows = self.columns.take(bundle, clocks)
+        panes, stores, lacking = self._taken(state, rows, clocks)
+        if len(lacking):
+            places = np.setdiff1d(np.arange(bundle.num_rows), rows.bad)[lacking]
+            rows = replace(rows, bad=np.sort(np.concatenate([rows.bad, places])))
+        return step_result(state, clocks, rows, (panes, stores, clocks.after))
+
     def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
+        panes, stores, _ = self._taken(state, bundle, clocks)
+        return panes, stores, clocks.after
+
+    def _taken(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, np.ndarray]:
+        """The rows of output, the stores after the bundle, and the places of rows that lack a value."""
         low, high = hash_rows_128([Column(key) for key in key_arrays(bundle.rows, self.upserts.by)])
         assert bundle.weights is not None
-        store_rows = StoreRows.of(store_of(state, "rows"), lookup(low), {}, self.stored_schema)
+        touched = lookup(low)
+        store_rows = StoreRows.of(store_of(state, "rows"), touched, {}, self.stored_schema)
         old_rows, old = store_rows.read(), len(store_rows)
         low, high = (
             np.concatenate([old_rows["low"].to_numpy(), low]),
@@ -73,29 +109,62 @@ class UpsertsOperator(RowOperator):
             np.concatenate([old_rows[f"version {i}"].to_numpy(), version])
             for i, version in enumerate(self.columns.versions(bundle.rows))
         ]
+        rows = pa.concat_tables(
+            [old_rows.rename_columns(self._names).select(self.user.names), _user(bundle, self.user)]
+        )
+        rows = rows.combine_chunks()
         groups = groups_of(low, high)[0]
-        last = _last(groups.codes, groups.count, versions)
         before = np.full(groups.count, -1)
         before[groups.codes[:old]] = np.arange(old)
-        changed = last >= old
+        sent, filled = None, None
+        if self.may_lack:
+            numbers = np.stack(versions, axis=1) if versions else np.zeros((len(lives), 0), np.int64)
+            every = KeyVersions(codes=groups.codes, count=groups.count, old=old, lives=lives, numbers=numbers)
+            if "sent" in state.stores:
+                sent = SentVersions.of(store_of(state, "sent"), touched, (len(self.may_lack), len(versions)))
+            filled = self._filled(rows, every, sent, low, high)
+        if filled is None:
+            last, lacking = _last(groups.codes, groups.count, versions), np.zeros(0, np.int64)
+            changed, value = last >= old, last
+        else:
+            last, lacking = filled.last, np.flatnonzero(filled.lacking[old:])
+            changed, value = (last >= old) | filled.corrected, last.copy()
+            keys = np.flatnonzero(changed & lives[last])
+            value[keys] = rows.num_rows + np.arange(len(keys))
+            rows = pa.concat_tables([rows, filled.whole(rows, keys, self.may_lack)]).combine_chunks()
         replaces = changed & (before >= 0)
         # The rows of keys that are found by mistake, or whose version is the last already, stay in the store.
         store = store_rows.where(replaces[groups.codes[:old]]).removed()
         retracted = replaces & lives[before]
         added = changed & lives[last]
-        rows = pa.concat_tables(
-            [old_rows.rename_columns(self._names).select(self.user.names), _user(bundle, self.user)]
-        )
-        rows = rows.combine_chunks()
-        panes = self._panes(rows, before, last, retracted, added)
+        panes = self._panes(rows, before, value, retracted, added)
         survivors = np.flatnonzero(changed & (lives[last] | bool(self.upserts.order)))
         places_kept = last[survivors]
-        stored = rows.take(pa.array(places_kept, mask=~lives[places_kept]))
+        stored = rows.take(pa.array(value[survivors], mask=~lives[places_kept]))
         own = [pa.array(values[places_kept]) for values in (low, high, lives, *versions)]
         table = pa.Table.from_arrays([*stored.columns, *own], schema=self.stored_schema)
         until = np.where(lives[places_kept], NEVER, self._forgets(clocks))
         store = store.put(low[places_kept], table, {"event": until})
-        return panes, {"rows": store.without_due(clocks.leaves)}, clocks.after
+        stores: Stores = {"rows": store.without_due(clocks.leaves)}
+        if sent is not None:
+            keys = np.flatnonzero(changed)
+            now = (np.zeros((len(keys), 0)), np.zeros(len(keys), np.bool_)) if filled is None else filled.sent_now(keys)
+            stores["sent"] = sent.replaced(low[last[keys]], high[last[keys]], *now).without_due(clocks.leaves)
+        return panes, stores, lacking
+
+    def _filled(
+        self, rows: pa.Table, every: KeyVersions, sent: SentVersions | None, low: np.ndarray, high: np.ndarray
+    ) -> Filled | None:
+        """The versions of the keys by the values that each lacks; None if none lacks one, or ever did."""
+        assert self.upserts.mark is not None
+        columns = [marked(flat(rows[name]), self.upserts.mark) for name in self.may_lack]
+        marks = np.stack(columns, axis=1) & every.lives[:, None]
+        marks[: every.old] = False
+        own = np.repeat(every.numbers[:, None, :], len(self.may_lack), axis=1)
+        was_filled = False
+        if sent is not None:
+            own[: every.old], was_filled = sent.over(own[: every.old], low[: every.old], high[: every.old])
+        return Filled(all=every, marks=marks, sent=own) if was_filled or marks.any() else None
 
     @property
     def _names(self) -> list[str]:

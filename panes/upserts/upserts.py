@@ -13,6 +13,7 @@ from ...errors import InvalidArgument, OutOfRange, TypeMismatch, require_column
 from ...windows import Span, span
 from ..rows.clocks import Clocks
 from ..rows.options import LONGEST, AdmittedRows, Columns, RowOptions, held_type, require_keys
+from .unsent import may_be_marked
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +30,8 @@ class Upserts(RowOptions):
         The columns by which one version of a row is later than another; without them, the order of arrival.
     keep_deletes
         The event time for which a deleted key is remembered where there is an order.
+    mark
+        The text in place of a value that was not sent because it did not change; None if there is none.
 
     Examples
     --------
@@ -41,12 +44,21 @@ class Upserts(RowOptions):
     row: Sequence[str]
     order: Sequence[str] = ()
     keep_deletes: Span | str = field(default_factory=lambda: span("1 day"))
+    mark: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "keep_deletes", span(self.keep_deletes))
         if self.keep < 0:
             raise InvalidArgument(f"keep_deletes= is {self.keep_deletes!r}, and it cannot be negative")
+
+    def explicit_options(self) -> dict[str, str]:
+        """The options that differ from their defaults, as texts. The mark is one of the format of the messages."""
+        return {name: text for name, text in super().explicit_options().items() if name != "mark"}
+
+    def may_lack(self, column: pa.Field) -> bool:
+        """True if a row may have the mark in place of its value in this column."""
+        return self.mark is not None and may_be_marked(column.type) and column.name not in (*self.by, *self.order)
 
     @property
     def keep(self) -> int:

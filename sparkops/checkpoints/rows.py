@@ -30,6 +30,7 @@ PARTS: Mapping[str, str] = {
     "deposits": "large contents",
     "known": "ids",
     "rows": "rows",
+    "sent": "versions of values",
     "keys": "keys",
     "left": "left rows",
     "right": "right rows",

@@ -131,6 +131,28 @@ def debezium_json(events: Sequence[Event], wrapped: bool = False) -> pa.Table:
     return pa.table({"value": pa.array(texts, pa.string())})
 
 
+def without_same_k(event: Event) -> Row | None:
+    """The new row as PostgreSQL sends it where `k` is large: without a value that the update did not change."""
+    if event.old is None or event.new is None or event.old["k"] != event.new["k"]:
+        return event.new
+    return {**event.new, "k": "__debezium_unavailable_value"}
+
+
+def debezium_unsent(events: Sequence[Event]) -> pa.Table:
+    """As PostgreSQL sends it without REPLICA IDENTITY FULL, where `k` is large."""
+    old = {"ts": None, "k": None, "x": None}
+    rows = [
+        {
+            "before": {**old, "id": e.key} if e.new is None else None,
+            "after": without_same_k(e),
+            "source": {"lsn": e.at},
+            "op": _op(e),
+        }
+        for e in events
+    ]
+    return pa.table({"value": pa.array(map(json.dumps, rows), pa.string())})
+
+
 def flat(events: Sequence[Event]) -> pa.Table:
     rows = [
         {**(e.new or {"id": e.key, "ts": 0}), "__op": _op(e), "__deleted": str(e.new is None).lower(), "__lsn": e.at}
@@ -244,6 +266,7 @@ FORMS: dict[str, Form] = {
     "debezium json, keyed": Form(
         c.Debezium("id", order=("source.lsn", "ts_ms"), schema=ROW), lambda e: debezium_json(e).drop_null()
     ),
+    "debezium json, unsent": Form(c.Debezium("id", order="source.lsn", schema=ROW), debezium_unsent),
     "flat": Form(c.Debezium("id", order="__lsn", flat=True), flat),
     "flat, op only": Form(c.Debezium("id", order="__lsn", flat=True), lambda e: flat(e).drop_columns(["__deleted"])),
     "flat, deleted only": Form(c.Debezium("id", order="__lsn", flat=True), lambda e: flat(e).drop_columns(["__op"])),
