@@ -72,7 +72,7 @@ class Envelope:
         if self.upserted is not None and both:
             table = only_keys(table, sign < 0, self.upserted.columns)
         changes = WeightedRows(rows=table, weights=sign, places=place)
-        unsent = lacking(table, self.upserted and self.upserted.columns) & (sign != 0)
+        unsent = lacking(table, None if self.upserted is None else self.upserted.columns) & (sign != 0)
         if unsent.any():
             changes, fault = without(changes, unsent, UNSENT), fault or UNSENT
         return without(changes, changes.weights == 0, fault) if bad.any() else changes

@@ -26,8 +26,8 @@ from ..state.hashes import lookup
 from ..state.operator_state import OperatorState, StepResult
 from ..state.store import Store
 from ..state.store_rows import StoreRows
-from .unsent import Filled, KeyVersions, marked
 from .sent import SENT, SentVersions
+from .unsent import Filled, KeyVersions, marked
 from .upserts import Upserts, Versions
 
 

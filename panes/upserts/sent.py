@@ -65,9 +65,7 @@ class SentVersions:
         entries = np.full(len(low), -1)
         if not len(self.rows) or not len(low):
             return entries
-        both = [
-            np.concatenate([self.table[name].to_numpy(), keys]) for name, keys in (("low", low), ("high", high))
-        ]
+        both = [np.concatenate([self.table[name].to_numpy(), keys]) for name, keys in (("low", low), ("high", high))]
         codes = groups_of(*both)[0].codes
         place = np.full(codes.max() + 1, -1)
         place[codes[: len(self.rows)]] = np.arange(len(self.rows))

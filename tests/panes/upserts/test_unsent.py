@@ -1,4 +1,4 @@
-"""Values that were not sent because they did not change: against a dict, in any bundles, order and number of arrivals."""
+"""Values that were not sent because they did not change: against a dict, in any bundles, order and number of times."""
 
 from __future__ import annotations
 
