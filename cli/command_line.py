@@ -18,7 +18,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from .. import UncombineError, __version__
-from ..errors import LawViolation
+from ..errors import InvalidArgument, LawViolation
 from .checkpoints import add_check, add_checkpoint
 from .comparisons import add_compare
 from .completion import add_completion
@@ -67,13 +67,22 @@ def parser_of() -> Parser:
     """The options of the command and of its parts."""
     parser = Parser("uncombine", description="Aggregations with windows, triggers and retractions.")
     parser.add_argument("--version", action="version", version=f"uncombine {__version__}")
-    parser.command("demo", _demo, "show retractions, run them on Spark, and draw panes into out/")
+    demo = parser.command("demo", _demo, "show retractions, run them on Spark, and draw panes into out/")
+    demo.add_argument("part", nargs="?", choices=["kafka"], help="kafka: a live table over a topic that is behind")
+    demo.add_argument("--servers", help="for kafka: a broker, host:port; without it one is started (Java, mvn)")
     for add in (add_run, add_replay, add_compare, add_laws, add_check, add_checkpoint, add_completion):
         add(parser)
     return parser
 
 
 def _demo(arguments: argparse.Namespace) -> int:
+    if arguments.part == "kafka":
+        from .demo_kafka import main as kafka
+
+        kafka(arguments.servers)
+        return 0
+    if arguments.servers is not None:
+        raise InvalidArgument("--servers is for uncombine demo kafka: write kafka before it, or leave it out")
     from .demo import main
 
     main()

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import shutil
-import socket
-import subprocess
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,87 +13,28 @@ from typing import Any
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from uncombine.cli.kafka_broker import LocalBroker, why_no_broker
+
 ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / "out" / "kafka" / "jars"
-POM = Path(__file__).parent / "kafka" / "pom.xml"
-
-SETTINGS = """
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-log.dirs={folder}/log
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=1
-group.initial.rebalance.delay.ms=0
-auto.create.topics.enable=false
-log.cleaner.dedupe.buffer.size=4194304
-log.initial.task.delay.ms=500
-log.retention.check.interval.ms=300
-log.cleaner.backoff.ms=300
-log.segment.delete.delay.ms=100
-message.max.bytes=60000000
-"""
-
-HEAP = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
 def why_not() -> str | None:
     """The reason why there can be no broker here, in a sentence; None if there can."""
-    if shutil.which("java") is None:
-        return "a broker of Kafka needs Java, and there is none: install Java 17 or newer"
-    if not JARS.is_dir() and shutil.which("mvn") is None:
-        return "the jars of Kafka come by Maven, and there is no mvn: install it, or leave make kafka out"
-    return None
+    return why_no_broker(JARS)
 
 
-def copy_jars() -> None:
-    """Copy the jars of Kafka to `out/`, if they are not there."""
-    if JARS.is_dir():
-        return
-    part = JARS.with_name(f"jars-{uuid.uuid4().hex}")
-    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={part}"]
-    subprocess.run(command, check=True)
-    part.rename(JARS)
+class Broker(LocalBroker):
+    """A broker with what tests do to it."""
 
-
-class Broker:
-    """A broker, which is also the controller of its cluster."""
+    login: Mapping[str, str] = {}
+    """The options with which a client logs in."""
 
     def __init__(self, folder: Path) -> None:
-        copy_jars()
-        self.folder, self.process = folder, None
-        self.port, self.controller = _free_ports()
-        folder.mkdir(parents=True, exist_ok=True)
-        settings = SETTINGS.format(port=self.port, controller=self.controller, folder=folder)
-        (folder / "server.properties").write_text(settings)
-        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self._run("kafka.tools.StorageTool", "format", "-t", name, "-c", f"{folder}/server.properties")
-
-    process: subprocess.Popen[bytes] | None
-
-    @property
-    def servers(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        super().__init__(folder, JARS)
 
     def start(self) -> None:
-        log = (self.folder / "log.txt").open("ab")
-        command = [*_java(), "kafka.Kafka", f"{self.folder}/server.properties"]
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
-        until = time.monotonic() + 120
-        while time.monotonic() < until:
-            assert self.process.poll() is None, (self.folder / "log.txt").read_text()[-3000:]
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 1):
-                    break
-            except OSError:
-                time.sleep(0.1)
+        super().start()
         self.admin.list_topics(timeout=60)
 
     def kill(self) -> None:
@@ -106,14 +43,9 @@ class Broker:
         self.process.kill()
         self.process.wait()
 
-    def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
     @cached_property
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.servers, "log_level": 2})
+        return AdminClient({"bootstrap.servers": self.servers, "log_level": 2, **self.login})
 
     def topic(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
         """A new topic, which keeps messages of any time."""
@@ -153,7 +85,7 @@ class Broker:
 
     def producer(self, **options: Any) -> ck.Producer:
         named = {name.replace("_", "."): value for name, value in options.items()}
-        return ck.Producer({"bootstrap.servers": self.servers, "log_level": 2, **named})
+        return ck.Producer({"bootstrap.servers": self.servers, "log_level": 2, **self.login, **named})
 
     def transaction(self, topic: str, values: Iterable[Any], partition: int = 0, commit: bool = True) -> None:
         producer = self.producer(transactional_id=uuid.uuid4().hex)
@@ -166,7 +98,7 @@ class Broker:
 
     def begin_of(self, topic: str, partition: int = 0) -> int:
         """The first offset that a partition still has."""
-        options = {"bootstrap.servers": self.servers, "group.id": "a test", "log_level": 2}
+        options = {"bootstrap.servers": self.servers, "group.id": "a test", "log_level": 2, **self.login}
         consumer = ck.Consumer(options)
         begin, _ = consumer.get_watermark_offsets(ck.TopicPartition(topic, partition), timeout=30)
         consumer.close()
@@ -178,9 +110,28 @@ class Broker:
             assert time.monotonic() < until
             time.sleep(0.05)
 
-    def _run(self, main: str, *arguments: str) -> None:
-        done = subprocess.run([*_java(), main, *arguments], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+
+PASSWORD = "Kafka-password-7f31"
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+class SecuredBroker(Broker):
+    """A broker that takes nobody without a password (SASL/PLAIN)."""
+
+    protocol = "SASL_PLAINTEXT"
+    settings = f"""
+sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config={_PLAIN} username="broker" password="of the broker" \\
+  user_broker="of the broker" user_reader="{PASSWORD}";
+"""
+    login: Mapping[str, str] = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "reader",
+        "sasl.password": PASSWORD,
+    }
 
 
 def _quiet(true: Any) -> bool:
@@ -194,17 +145,3 @@ def _bytes(value: Any) -> bytes | None:
     if isinstance(value, Mapping):
         value = json.dumps(value)
     return value.encode() if isinstance(value, str) else value
-
-
-def _java() -> list[str]:
-    return ["java", *HEAP, "-cp", f"{JARS}/*"]
-
-
-def _free_ports() -> list[int]:
-    sockets = [socket.socket() for _ in range(2)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports

@@ -18,7 +18,9 @@ def main(arguments: list[str]) -> int:
         print(f"make kafka does nothing: {reason}.")
         return 0
     command = [sys.executable, "-m", "pytest", "-m", "kafka and not soak", *arguments]
-    return subprocess.run(command, cwd=ROOT).returncode
+    if code := subprocess.run(command, cwd=ROOT).returncode:
+        return code
+    return subprocess.run([sys.executable, "-m", "uncombine.cli.command_line", "demo", "kafka"], cwd=ROOT).returncode
 
 
 if __name__ == "__main__":
