@@ -10,10 +10,10 @@ TIMES ?= 3
 LOOPS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help .venv demo notebooks test lint types format bench bench-rolling bench-spark bench-stream bench-tables bench-seeds bench-nexmark bench-scaling bench-world full kafka soak coverage mutate busy matrix oracle docs docs-serve release clean
+.PHONY: help .venv demo notebooks test lint types format bench bench-kafka bench-rolling bench-spark bench-stream bench-tables bench-seeds bench-nexmark bench-scaling bench-world full kafka soak coverage mutate busy matrix oracle docs docs-serve release clean
 
 help:
-	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-rolling | bench-spark | bench-stream | bench-tables | bench-seeds | bench-nexmark | bench-scaling | bench-world | kafka | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
+	@echo "make demo | notebooks | test | full | lint | types | format | bench | bench-kafka | bench-rolling | bench-spark | bench-stream | bench-tables | bench-seeds | bench-nexmark | bench-scaling | bench-world | kafka | soak | coverage | mutate | busy | matrix | oracle | docs | docs-serve | release | clean"
 
 .venv: $(READY)
 
@@ -69,6 +69,10 @@ bench-stream: .venv
 
 bench-tables: .venv
 	$(BIN)/python benchmarks/run.py tables
+
+# MESSAGES=2000000 ROUNDS=3 say how much.
+bench-kafka: .venv
+	$(BIN)/python benchmarks/run.py topics
 
 bench-seeds: .venv
 	$(BIN)/python benchmarks/run.py seeds

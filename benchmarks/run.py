@@ -25,6 +25,7 @@ SUITES = {
     "streams": False,
     "stream_steps": False,
     "tables": False,
+    "topics": False,
     "seeds": False,
     "nexmark_queries": False,
     "scaling": False,
