@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from .. import Count, Kafka, Sum, flow
 from ..errors import InvalidArgument
-from ..kafka.client import require_client
 from ..panes.showing import shown_rows
 from .failures import Failed
 from .kafka_broker import LocalBroker, why_no_broker
@@ -112,7 +111,7 @@ def main(servers: str | None = None) -> None:
     """Show a live table over a topic before and after the messages of a partition that is behind."""
     from ..sparkops.session import session
 
-    require_client()
+    Kafka(servers or "127.0.0.1", "orders", value=ORDER)  # says now if there is no client of Kafka
     with (
         broker(servers) as place,
         new_topic(place) as topic,

@@ -70,14 +70,14 @@ def why_no_broker(jars: Path) -> str | None:
     return None
 
 
-def copy_jars(jars: Path, pom: str = POM) -> None:
-    """Have Maven copy the jars of a project to a folder, if it is not there."""
+def copy_jars(jars: Path) -> None:
+    """Have Maven copy the jars of Kafka to a folder, if it is not there."""
     if jars.is_dir():
         return
     jars.parent.mkdir(parents=True, exist_ok=True)
     part = jars.with_name(f"{jars.name}-{uuid.uuid4().hex}")
     with tempfile.TemporaryDirectory(prefix="uncombine-") as folder:
-        (Path(folder) / "pom.xml").write_text(pom)
+        (Path(folder) / "pom.xml").write_text(POM)
         command = ["mvn", "-q", "-B", "-f", f"{folder}/pom.xml", "dependency:copy-dependencies"]
         done = subprocess.run([*command, "-DincludeScope=runtime", f"-DoutputDirectory={part}"], capture_output=True)
     if done.returncode:
