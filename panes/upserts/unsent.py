@@ -94,7 +94,7 @@ class Filled:
     def lacking(self) -> np.ndarray:
         """A mask of the new versions that no known row makes whole, less those that are older than what is known."""
         every = self.all
-        partial: np.ndarray = self.marks.any(axis=1)
+        partial = np.asarray(self.marks.any(axis=1))
         order = _order(every.codes, every.numbers)
         codes, places = every.codes[order], np.arange(len(order))
         starts = np.searchsorted(codes, codes)
