@@ -69,7 +69,7 @@ def evolve(
     and read larger integers; the trigger may be another one, which starts fresh. All else is computed from the history:
     other combiners, keys, windows, functions, filters before a grouping, sources, and steps. Then all steps are.
     Without a history, a combiner that is added to the last grouping is null for windows that began before the change,
-    and `pane.since` has the time from which on windows are whole.
+    and `pane.since` has the time from which on windows are whole. A history that is given later makes it whole.
 
     What was shown and is now different is retracted as it was shown and shown again: by a live table before its first
     batch, also when no new data come; by any other sink with the first batch. What has expired stays as it was shown.

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..flows.evolution.changed_seed import ShownFile, write_changed
 from ..flows.evolution.former_marks import closed_windows, former_marks, former_positions, processing_time
 from ..flows.evolution.plan import Planned, planned
+from ..flows.fingerprint.differences import number_of
 from ..flows.flow import Flow
 from ..flows.graph import graph_of
 from ..flows.histories import past_of
@@ -27,7 +28,9 @@ from .run_seeds import fingerprints, seed_step
 def plan_here(former: Seed, flow: Flow, history: bool, renames: Mapping[str, str]) -> Planned:
     """The plan for a flow of this process whose state was made by another one."""
     graph = graph_of(flow)
-    return planned([step.made_by for step in former.steps], graph, fingerprints(flow, graph), history, renames)
+    lacking = {number_of(step.made_by): step.pieces[0].since for step in former.steps}
+    was = [step.made_by for step in former.steps]
+    return planned(was, graph, fingerprints(flow, graph), history, renames, lacking)
 
 
 def evolve_here(former: Seed, flow: Flow, plan: Planned, history: Any, folder: str) -> Seed:

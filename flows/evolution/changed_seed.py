@@ -6,7 +6,7 @@ Guarded by tests/flows/evolution/test_evolution.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -29,7 +29,7 @@ from ...panes.state.seed import (
     write_bytes,
     write_seed,
 )
-from ...panes.state.store import Chunk
+from ...panes.state.store import Chunk, Store
 from ...windows.times import MIN_TIME
 from ..fingerprint.differences import number_of
 from ..seeds import step_under
@@ -57,6 +57,8 @@ class ChangeFile:
     source: str
     target: str
     conversion: Conversion | None
+    deposits: tuple[SeedFile, ...] = ()
+    """The files of large contents of windows."""
 
     def __call__(self, file: SeedFile) -> SeedFile | None:
         if self.conversion is None:
@@ -67,8 +69,23 @@ class ChangeFile:
         if made is None:
             return None
         rows, clocks = made
+        if file.store == "windows" and self.conversion.fills:
+            rows = self.conversion.filled(rows, self._deposits(file.piece))
         chunk = Chunk.of(np.zeros(rows.num_rows, np.uint64), rows, dict(clocks))
         return write_bytes(self.target, file.store, file.piece, rows.num_rows, pack(chunk))
+
+    def _deposits(self, piece: int) -> Store | None:
+        """The large contents of the windows of a piece, as they are kept now."""
+        assert self.conversion is not None
+        operator = self.conversion.operator
+        kept = operator.initial().stores.get("deposits")
+        for file in self.deposits if kept is not None else ():
+            if file.piece == piece:
+                _, table, wake = stored_rows(self.source, file).living()
+                made = self.conversion(file.store, table, wake)
+                assert kept is not None and made is not None
+                kept = kept.put(operator.hashes(file.store, made[0]), made[0], dict(made[1]))
+        return kept
 
 
 @dataclass(frozen=True)
@@ -109,10 +126,12 @@ class ShownPanes:
     keys: Mapping[int, tuple[str, ...]]
     """The names of the key columns, of files of before (-1) and of now (1)."""
     schema: pa.Schema
+    since: Mapping[int, Mapping[str, int]] = field(default_factory=dict, kw_only=True)
+    """The times from which on combiners had all rows when panes were shown, of files of before and of now."""
 
     def __call__(self, one: ShownFile) -> pa.Table:
         _, table, _ = stored_rows(one.folder, one.file).living()
-        return shown_panes(table, self.keys[one.diff], self.schema, one.diff)
+        return shown_panes(table, self.keys[one.diff], self.schema, one.diff, self.since.get(one.diff))
 
 
 def stored_rows(folder: str, file: SeedFile) -> Chunk:
@@ -140,8 +159,11 @@ def write_changed(
     steps = [replace(step, corrections=()) for step in computed]  # those of a history are of one that nobody has seen
     for one in plan.steps if not plan.computed else ():
         if (step := before.get(one.step.number)) is not None:
-            files = work.files(ChangeFile(former.folder, folder, one.conversion), step.files)
-            pieces = _pieces(former.folder, step, one.conversion, work)
+            pieces, conversion = _pieces(former.folder, step, one.conversion, work), one.conversion
+            if conversion is not None:
+                conversion = replace(conversion, known_since=pieces[0].since)
+            deposits = tuple(file for file in step.files if file.store == "deposits")
+            files = work.files(ChangeFile(former.folder, folder, conversion, deposits), step.files)
             step = step_under(replace(step, pieces=pieces), one.made_by)
             steps.append(replace(step, made_by=_laid_out(step, one), files=tuple(files)))
     begun = plan.steps[-1].fate == "begun"
@@ -219,8 +241,9 @@ def _corrected(
     old = _windows(former.folder, was.files, -1) if was is not None else []
     new = _windows(folder, out[place].files, 1) if place is not None else []
     keys = {1: _keys(last.made_by), -1: () if was is None else _keys(was.made_by)}
+    since = {} if was is None or place is None else _shown_since(was, out[place], last.conversion)
     schema = stage.operator(*last.step.schemas).output_schema
-    panes = work.net(ShownPanes(keys, schema), [*old, *new], folder)
+    panes = work.net(ShownPanes(keys, schema, since=since), [*old, *new], folder)
     if not panes:
         return out
     if place is None:
@@ -229,6 +252,17 @@ def _corrected(
         )
     out[place] = replace(out[place], corrections=tuple(panes))
     return out
+
+
+def _shown_since(was: SeedStep, now: SeedStep, conversion: Conversion | None) -> dict[int, Mapping[str, int]]:
+    """The times from which on combiners have all rows, for panes as they were shown and as they are shown now.
+
+    A change that fills no pane shows none again only to say the time.
+    """
+    before, after = was.pieces[0].since, now.pieces[0].since
+    if conversion is not None and not conversion.fills:
+        after = {name: time for name, time in after.items() if time in before.values()}
+    return {-1: before, 1: after}
 
 
 def _passed_on(plan: Planned, steps: Sequence[SeedStep], folder: str, work: SeedWork) -> list[SeedStep]:

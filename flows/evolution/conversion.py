@@ -1,16 +1,17 @@
 """The stored windows of a grouping as another grouping keeps them, which has other combiners or another trigger.
 
 Contents stay as they are, to the last bit; integers and decimals may become larger ones. A trigger that is another one
-starts fresh: each window is in hand at the next step, and what was shown stays known. Not promised: anything about
-windows of other keys, other bounds or another mode.
+starts fresh: each window is in hand at the next step, and what was shown stays known. A new combiner of parts that are
+stored has a result at once in the pane that is shown of a window, where no rows have come to it since: then that pane
+is of the rows that are stored. Not promised: anything about windows of other keys, other bounds or another mode.
 
-Guarded by tests/flows/evolution/test_evolution.py.
+Guarded by tests/flows/evolution/test_evolution.py and tests/flows/evolution/test_added_combiners.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,11 +19,13 @@ import pyarrow as pa
 from ...combiners import Combiner, Plan
 from ...combiners.rows.columns import flat
 from ...errors import TypeMismatch
+from ...panes.grouping.contents import contents, with_deposits
 from ...panes.grouping.loaded_windows import OUTSTANDING, WAKE
 from ...panes.grouping.operator import Operator
 from ...panes.grouping.outstanding import OutstandingPanes
 from ...panes.grouping.pane_columns import VALUE
 from ...panes.grouping.pane_rows import pane_column, window_column
+from ...panes.state.store import Store
 from ...windows import timestamps
 from ...windows.times import MIN_TIME
 
@@ -63,6 +66,8 @@ class Conversion:
     fresh_trigger: bool = False
     lacking: Mapping[str, Lacking] = field(default_factory=dict)
     """The parts of each combiner that are stored, and whether it has others."""
+    known_since: Mapping[str, int] = field(default_factory=dict)
+    """For each combiner that lacks rows: the start of the first windows of which it has all."""
 
     @classmethod
     def of(
@@ -91,6 +96,38 @@ class Conversion:
         """The start of the first windows of which each combiner has all rows, by those of before and by this change."""
         since = {name: one.since(before, now) for name, one in self.lacking.items()}
         return {name: start for name, start in since.items() if start > MIN_TIME}
+
+    @property
+    def added(self) -> list[str]:
+        """The new combiners of parts that are stored."""
+        return [name for name, one in self.lacking.items() if name not in self.values and not one.partial]
+
+    @property
+    def fills(self) -> bool:
+        """True if panes that are shown get results of new combiners."""
+        return self.operator.grouping.retracting and bool(self.added)
+
+    def filled(self, table: pa.Table, deposits: Store | None) -> pa.Table:
+        """Windows as they are kept now, whose panes that are shown have the results of new combiners, where known."""
+        compiled = replace(self.operator.compiled, since=self.known_since)
+        windows = with_deposits(compiled, compiled.shape.read(table), deposits)
+        panes = windows.outstanding
+        assert panes is not None
+        owner = panes.owner
+        known = (panes.sizes == 1)[owner] & ~windows.num["fresh"][owner]
+        for name in ("start", "end"):
+            known &= panes.number(name) == windows.num[name][owner]
+        places = owner[known]
+        values = compiled.results(windows.num["start"][places], contents(compiled, windows, places))
+        results = dict(zip(compiled.plan.compiled, values, strict=True))
+        parts = dict(zip((one.name for one in panes.records.type), panes.records.flatten(), strict=True))
+        take = np.where(known, len(known) + np.cumsum(known) - 1, np.arange(len(known)))
+        for name in self.added:
+            column = parts[VALUE + name]
+            parts[VALUE + name] = pa.concat_arrays([column, results[name].cast(column.type)]).take(pa.array(take))
+        records = pa.StructArray.from_arrays(list(parts.values()), fields=list(panes.records.type))
+        lists = replace(panes, records=records).lists()
+        return table.set_column(table.column_names.index(OUTSTANDING), table.schema.field(OUTSTANDING), lists)
 
     def __call__(self, store: str, table: pa.Table, wake: Wake) -> tuple[pa.Table, Wake] | None:
         """Rows of a store with their clocks, as they are kept now; None for a store that is kept no more."""
@@ -133,10 +170,13 @@ class Conversion:
         return {name: wake["hold"] if name == "hold" else np.full(rows, MIN_TIME) for name in names}
 
 
-def shown_panes(table: pa.Table, keys: Sequence[str], schema: pa.Schema, diff: int) -> pa.Table:
+def shown_panes(
+    table: pa.Table, keys: Sequence[str], schema: pa.Schema, diff: int, since: Mapping[str, int] | None = None
+) -> pa.Table:
     """The outstanding panes of stored windows with this weight, in the columns of an output as it is now.
 
-    `keys` are the names of the stored key columns. A column that a pane did not have when it was shown is null.
+    `keys` are the names of the stored key columns. A column that a pane did not have when it was shown is null. `since`
+    has the times from which on combiners had all rows when it was shown.
     """
     panes = OutstandingPanes.of(flat(table[OUTSTANDING]))
     records, owner = panes.records, pa.array(panes.owner)
@@ -147,7 +187,7 @@ def shown_panes(table: pa.Table, keys: Sequence[str], schema: pa.Schema, diff: i
         "window": window_column(parts["start"], parts["end"]),
         "event_time": timestamps(np.asarray(parts["event_time"])),
         "diff": pa.array(np.full(len(panes), diff)),
-        "pane": pane_column(parts),
+        "pane": pane_column(parts, since),
     }
     none = pa.nulls(len(panes))
     return pa.table([_cast(columns.get(one.name, none), one) for one in schema], schema=schema)

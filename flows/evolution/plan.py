@@ -11,7 +11,7 @@ Guarded by tests/flows/evolution/test_evolution.py and tests/flows/evolution/tes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from ...errors import InvalidArgument, StateMismatch, UncombineError
 from ...panes.grouping.operator import Operator
 from ...panes.grouping.stage import GroupingStage
 from ...panes.state.pane_type import with_pane_types_of_now
+from ...windows.times import MIN_TIME
 from ..fingerprint.differences import changes, free_changes, kind_of, number_of, words_of
 from ..fingerprint.flow import Fingerprint
 from ..flow import Flow
@@ -99,9 +100,17 @@ def in_mode_of(flow: Flow, former: Sequence[Fingerprint]) -> Flow:
 
 
 def planned(
-    former: Sequence[Fingerprint], graph: Graph, now: Sequence[Fingerprint], history: bool, renames: Mapping[str, str]
+    former: Sequence[Fingerprint],
+    graph: Graph,
+    now: Sequence[Fingerprint],
+    history: bool,
+    renames: Mapping[str, str],
+    lacking: Mapping[int, Collection[str]],
 ) -> Planned:
-    """The plan for a flow whose state was made by another; raises where the change is refused, or needs a history."""
+    """The plan for a flow whose state was made by another; raises where the change is refused, or needs a history.
+
+    `lacking` has for each step by its number the combiners that were added without a history.
+    """
     former = with_pane_types_of_now(list(former))
     before = {number_of(one): one for one in former}
     pairs = zip(graph.steps, now, strict=True)
@@ -111,6 +120,8 @@ def planned(
         _step_plan(step, before.get(step.number), made_by, renames, history, last == step.number)
         for step, made_by in pairs
     )
+    if history:
+        steps = tuple(_completed(one, lacking.get(one.step.number, ())) for one in steps)
     if not history and (begun := _begun(before, steps)) is not None:
         return Planned((*steps[:-1], begun))
     lost = tuple(f"step {number}, {words_of(one)}" for number, one in before.items() if number > len(now))
@@ -190,6 +201,16 @@ def _step_plan(
     return StepPlan(step, made_by, old, "computed", told, names=names)
 
 
+def _completed(one: StepPlan, lacking: Collection[str]) -> StepPlan:
+    """The plan for a step, to be computed where a combiner lacks rows that the history has."""
+    since = dict.fromkeys(lacking, 0)
+    short = since if one.conversion is None else one.conversion.since(since, MIN_TIME)
+    if one.fate == "computed" or not short:
+        return one
+    told = (f"{name}= was added without a history and lacks rows of windows that began before" for name in short)
+    return replace(one, fate="computed", lines=tuple(told), conversion=None)
+
+
 def _converted(
     step: Step,
     old: Fingerprint,
@@ -227,7 +248,7 @@ def _converted(
         return None
     lines = [f"{name}= is kept" if name == names[name] else f"{name}= was {names[name]}=" for name in names]
     added = [name for name in here if name not in names]
-    lines += [f"{name}= is made of what is stored, from the next pane on" for name in added if name not in short]
+    lines += [f"{name}= is made of what is stored" for name in added if name not in short]
     lines += [f"{name}= is new, and null for windows that began before the change" for name in short]
     lines += [f"{name}= is dropped" for name in was if name not in names.values()]
     lines += ["the trigger starts fresh"] if fresh else []

@@ -74,6 +74,8 @@ class StoredStep:
     """The time before which the step gives no row any more."""
     counts: Mapping[str, int]
     """The numbers of rows without a result since the query first started, by the reason."""
+    since: Mapping[str, datetime | None]
+    """For each combiner that was added without a history: the start of the first windows of which it has all rows."""
     made_by: Mapping[str, Any] = field(repr=False)
     """The parts of the flow on which the state depends."""
 
@@ -283,6 +285,7 @@ class _StoredShards:
             watermark=instant_of(min(state.watermark for state in self.states)),
             output_watermark=instant_of(min(state.output_watermark for state in self.states)),
             counts=asdict(counts),
+            since={name: instant_of(start) for name, start in self.states[0].since.items()},
             made_by=made_by,
         )
 

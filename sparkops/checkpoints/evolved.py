@@ -53,7 +53,8 @@ def evolve_checkpoint(
     route = StreamRoute(flow, source.route_input)
     graph = route.graph
     now = [route.fingerprint(step) for step in graph.steps]
-    plan = planned([one.made_by for one in steps], graph, now, history is not None, renames)
+    lacking = {one.number: one.since for one in steps}
+    plan = planned([one.made_by for one in steps], graph, now, history is not None, renames, lacking)
     if shards is not None:
         plan = replace(plan, about_shards=f"shards: {shards} from now on, among which the rows are divided again")
     rows, size = sum(sum(one.rows.values()) for one in steps), sum(one.bytes for one in steps)

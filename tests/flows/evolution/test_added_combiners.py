@@ -99,24 +99,103 @@ def test_windows_that_began_later_are_whole(seed: int, tmp_path: Path) -> None:
     for row in shown[-1].to_pylist():
         short = [name for name, time in since.items() if began(row) < time]
         assert all(row[name] is None for name in short)
-        assert (row["pane"]["since"] is not None) == bool(short)
+        assert row["diff"] < 0 or (row["pane"]["since"] is not None) == bool(short), (
+            "shown before the change: as it was"
+        )
     whole = flow(names, window, trigger).run(script).to_arrow()
     known = {place(row): set(part.column_names) for part in shown for row in part.to_pylist() if row["diff"] > 0}
     assert left(shown, since, known) == left([whole], since, known)
 
 
-def test_a_combiner_of_parts_that_are_stored_is_whole_at_once(tmp_path: Path) -> None:
-    before = flow(["mean"], "1 minute")
-    rows = pa.Table.from_pylist(
-        [{"ts": START, "k": "p", "id": 1, "x": x, "w": 1, "seen": START} for x in (3, 5)], SCHEMA
-    )
-    seed = before.run([uc.Elements(rows, at=START)]).seed(tmp_path / "old")
-    change = uc.evolve(seed, flow(["mean", "total"], "1 minute"), to=tmp_path / "new")
+ROWS = pa.Table.from_pylist(
+    [{"ts": START + at * SECOND, "k": "p", "id": 1, "x": x, "w": 1, "seen": START} for at, x in ((0, 3), (1, 5))],
+    SCHEMA,
+)
+
+
+@pytest.mark.parametrize("window", ["1 minute", "global", "sessions 40 seconds"])
+def test_a_combiner_of_parts_that_are_stored_is_whole_at_once(window: str, tmp_path: Path) -> None:
+    seed = flow(["mean"], window).run([uc.Elements(ROWS, at=START)]).seed(tmp_path / "old")
+    now = flow(["mean", "total"], window)
+    change = uc.evolve(seed, now, to=tmp_path / "new")
     assert "total= is made of what is stored" in str(change)
-    more = uc.Elements(rows.slice(0, 1), at=START)
-    result = flow(["mean", "total"], "1 minute").run([more, uc.Watermark(None)], start=change.seed)
-    assert [(row["total"], row["diff"]) for row in result.to_pylist()] == [(None, -1), (11, 1)]
-    assert {row["pane"]["since"] for row in result.to_pylist()} == {None}
+    alone = now.run([], start=change.seed).to_pylist()
+    assert [(row["total"], row["mean"], row["diff"]) for row in alone] == [(None, 4, -1), (8, 4, 1)], "no new rows"
+    result = now.run([uc.Elements(ROWS.slice(0, 1), at=START), uc.Watermark(None)], start=change.seed).to_pylist()
+    assert [(row["total"], row["diff"]) for row in result] == [(None, -1), (8, 1), (8, -1), (11, 1)]
+    assert {row["pane"]["since"] for row in result} == {None}
+
+
+def test_a_window_with_rows_that_were_not_shown_is_corrected_by_its_next_pane(tmp_path: Path) -> None:
+    trigger = "early every 3 rows"
+    shown = [uc.Elements(pa.concat_tables([ROWS, ROWS.slice(0, 1)]), at=START), uc.Elements(ROWS.slice(1), at=START)]
+    seed = flow(["mean"], "1 minute", trigger).run(shown).seed(tmp_path / "old")
+    now = flow(["mean", "total"], "1 minute", trigger)
+    change = uc.evolve(seed, now, to=tmp_path / "new")
+    assert change.corrections == 0, "the pane that is shown is not of the rows that are stored"
+    result = now.run([uc.Watermark(None)], start=change.seed).to_pylist()
+    assert [(row["total"], row["diff"]) for row in result] == [(None, -1), (16, 1)]
+
+
+def test_large_contents_are_those_of_a_new_combiner_too(tmp_path: Path) -> None:
+    def texts(**more: uc.Combiner) -> uc.Flow:
+        rows = uc.flow(pa.schema({"ts": SCHEMA.field("ts").type, "text": pa.string()}), watermark="30 seconds")
+        minutes = rows.window("1 minute", "each row", mode="retracting")
+        return minutes.combine(set=uc.CollectSet("text"), **more)
+
+    long = [{"ts": START, "text": f"{number} " + "x" * 300} for number in range(400)]
+    entries = [uc.Elements(long[place : place + 100]) for place in range(0, 400, 100)]
+    seed = texts().run(entries).seed(tmp_path / "old")
+    assert any(file.store == "deposits" for file in seed.steps[0].files)
+    now = texts(many=uc.CountDistinct("text"))
+    change = uc.evolve(seed, now, to=tmp_path / "new")
+    assert "many= is made of what is stored" in str(change)
+    assert [(row["many"], row["diff"]) for row in now.run([], start=change.seed).to_pylist()] == [(None, -1), (400, 1)]
+
+
+@pytest.mark.parametrize("seed", seeds(20, 300))
+def test_a_history_makes_a_combiner_whole_that_was_added_without_one(seed: int, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    names = r.sample(sorted(COMBINERS), r.randrange(2, 5))
+    window, trigger = r.choice(WINDOWS), r.choice(TRIGGERS)
+    first, now = flow(names[:1], window, trigger), flow(names, window, trigger)
+    rows: list[dict[str, Any]] = []
+    (a, then), shown = drawn(r, r.randrange(1, 6), START, rows), list[pa.Table]()
+    result = first.run(a)
+    shown.append(result.to_arrow())
+    change = uc.evolve(result.seed(tmp_path / "a"), now, to=tmp_path / "b")
+    b, _ = drawn(r, r.randrange(1, 6), then, rows)
+    result = now.run(b, start=change.seed)
+    shown.append(result.to_arrow())
+    later = now
+    if r.random() < 0.5:
+        later = flow([*names[1:], names[0]], window, r.choice(TRIGGERS))
+    seen = result.seed(tmp_path / "c")
+    history = pa.concat_tables([entry.rows for entry in [*a, *b]])
+    change = uc.evolve(seen, later, history=history, to=tmp_path / "d")
+    marks = {name for name in seen.steps[0].pieces[0].since}
+    if marks:
+        assert change.plan.computed, str(change)
+        assert f"{min(marks)}= was added without a history" in str(change)
+    shown.append(later.run([uc.Watermark(None)], start=change.seed).to_arrow())
+    whole = later.run([*a, *b, uc.Watermark(None)]).to_arrow()
+    every = {place(row): set(names) for part in [*shown, whole] for row in part.to_pylist()}
+    assert left(shown, {}, every) == left([whole], {}, every)
+
+
+def test_a_history_for_panes_that_cannot_be_corrected_is_refused(tmp_path: Path) -> None:
+    def minutes(**combiners: uc.Combiner) -> uc.Flow:
+        rows = uc.flow(SCHEMA.remove(5), watermark="30 seconds")
+        return rows.window("1 minute", "each row", mode="accumulating").combine(by="k", **combiners)
+
+    rows = [uc.Elements(ROWS.drop_columns("w"), at=START)]
+    seed = minutes(n=uc.Count()).run(rows).seed(tmp_path / "a")
+    now = minutes(n=uc.Count(), most=uc.Max("x"))
+    change = uc.evolve(seed, now, to=tmp_path / "b")
+    seen = now.run([], start=change.seed).seed(tmp_path / "c")
+    with pytest.raises(StateMismatch, match="mode='accumulating' can show a window several times"):
+        uc.evolve(seen, now, history=ROWS, to=tmp_path / "d")
+    assert uc.evolve(seen, now, to=tmp_path / "d").plan.steps[0].fate == "kept"
 
 
 @pytest.mark.parametrize("window", ["global"])

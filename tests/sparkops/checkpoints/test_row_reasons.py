@@ -30,7 +30,7 @@ def said(flow: uc.Flow, entries: list[Any], row: dict[str, Any]) -> str:
     (shard,) = run.shards.values()
     (made_by,) = fingerprints(flow, run.graph)
     state = shard.state
-    stored = StoredStep(1, "", {"windows": 1}, 0, 1, instant_of(state.watermark), None, {}, made_by)
+    stored = StoredStep(1, "", {"windows": 1}, 0, 1, instant_of(state.watermark), None, {}, {}, made_by)
     rows = shown_state("windows", state, made_by).to_pylist()
 
     def held(start: int, end: int) -> list[dict[str, Any]]:
