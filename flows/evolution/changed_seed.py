@@ -83,7 +83,8 @@ class ChangeFile:
             if file.piece == piece:
                 _, table, wake = stored_rows(self.source, file).living()
                 made = self.conversion(file.store, table, wake)
-                assert kept is not None and made is not None
+                assert kept is not None
+                assert made is not None
                 kept = kept.put(operator.hashes(file.store, made[0]), made[0], dict(made[1]))
         return kept
 

@@ -2,7 +2,8 @@
 
 The idea: a stored row has its key in columns, so the rows of a person are found in each step that is grouped by what
 the person is known by. Where a step has no such column, the values are inside contents of other keys: what the steps
-before retract is taken out of them again, and what else they hold is said.
+before retract is taken out of them again, and what else they hold is said. Where the next step has the column too, as
+it was, it loses these rows itself, and what the step before has shown of them is not retracted in it a second time.
 
 Guarded by tests/flows/evolution/test_deletion.py.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 _ON = re.compile(r"Join\(on=(\(.*?\)), how='")
 """The pairs of names by which a join finds its rows, in the text of its step."""
+
+_CHANGE_NOTHING = ("where", "sample", "select", "drop")
+"""The transforms that leave out rows or columns and change none."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +108,21 @@ def _names(store: str, made_by: Mapping[str, Any]) -> tuple[list[str], list[str]
 def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Deletion:
     """Write the seed without the rows for which an expression of their columns is true."""
     steps, deleted, remains, known = list[SeedStep](), dict[str, int](), list[str](), set[str]()
-    for step in sorted(former.steps, key=lambda one: number_of(one.made_by)):
-        name = f"step {number_of(step.made_by)}, {words_of(step.made_by)}"
-        stores = sorted({file.store for file in step.files})
-        columns = {store: _columns(former.folder, step, store) for store in stores}
-        known |= {column for some in columns.values() for column in some.names}
-        bare = {store for store, some in columns.items() if not set(where.columns) <= set(some.names)}
-        for store in set(stores) - bare:
-            _check_condition(where, columns[store])
+    former_steps = sorted(former.steps, key=lambda one: number_of(one.made_by))
+    columns = [_columns(former.folder, step) for step in former_steps]
+    has = [[store for store, one in some.items() if set(where.columns) <= set(one.names)] for some in columns]
+    for some, stores in zip(columns, has, strict=True):
+        known |= {column for one in some.values() for column in one.names}
+        for store in stores:
+            _check_condition(where, some[store])
+    loses = [bool(stores) for stores in has]
+    alone = [_loses_alone(former_steps, place, loses, where) for place in range(len(former_steps))]
+    for step, some, stores, retracts in zip(former_steps, columns, has, alone, strict=True):
+        name, bare = _name(step), some.keys() - stores
         files = work.files(_Delete(former.folder, folder, where, step.made_by, frozenset(bare)), step.files)
-        shown = _retracted(former.folder, step, where, folder, work) if "windows" not in bare else []
+        shown = _retracted(former.folder, step, where, folder, work) if retracts and "windows" not in bare else []
         steps.append(replace(step, files=tuple(files), corrections=tuple(shown)))
-        if bare < set(stores):
+        if stores:
             deleted[name] = sum(file.rows for file in step.files) - sum(file.rows for file in files)
         remains += _of_step(name, step, bool(bare))
     if not deleted:
@@ -135,6 +142,37 @@ def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Dele
         )
     )
     return Deletion(seed, deleted, sum(file.rows for step in steps for file in step.corrections), tuple(remains))
+
+
+def _name(step: SeedStep) -> str:
+    return f"step {number_of(step.made_by)}, {words_of(step.made_by)}"
+
+
+def _loses_alone(steps: Sequence[SeedStep], place: int, loses: Sequence[bool], where: Expr) -> bool:
+    """True if what a step has shown of deleted rows is to be retracted, since no later step loses these rows itself.
+
+    Raises where a later step does, and it is not clear that it loses the same rows.
+    """
+    step = steps[place]
+    if not loses[place] or not _retracting(step) or not any(loses[place + 1 :]):
+        return True
+    after = next(one for one, there in zip(steps[place + 1 :], loses[place + 1 :], strict=True) if there)
+    linear = all("inputs" not in one.made_by and len(one.made_by["steps"]) == 1 for one in steps)
+    if after is steps[place + 1] and linear and _as_they_were(where.columns, after.made_by["steps"][0]):
+        return False
+    raise InvalidArgument(
+        f"{_name(step)} and {_name(after)} both have the columns of where={where!r}, and the rows of one reach the "
+        "other through steps in which these may become others, so they could be taken out twice: name columns that "
+        "only one of them has"
+    )
+
+
+def _as_they_were(columns: Collection[str], transforms: Any) -> bool:
+    """True if transforms, as a fingerprint has them, leave these columns as they are."""
+    return isinstance(transforms, list) and all(
+        one["is"] in _CHANGE_NOTHING or (one["is"] == "with_columns" and not set(columns) & set(one["what"]))
+        for one in transforms
+    )
 
 
 def _of_step(name: str, step: SeedStep, bare: bool) -> list[str]:
@@ -158,10 +196,14 @@ def _retracting(step: SeedStep) -> bool:
     return step.made_by.get("mode") == "'retracting'"
 
 
-def _columns(folder: str, step: SeedStep, store: str) -> pa.Schema:
-    file = next(file for file in step.files if file.store == store)
-    columns = user_columns(store, stored_rows(folder, file).living()[1], step.made_by)
-    return pa.schema([(name, column.type) for name, column in columns.items()])
+def _columns(folder: str, step: SeedStep) -> dict[str, pa.Schema]:
+    """The columns that a user knows of each store that has rows."""
+    schemas = {}
+    for file in step.files:
+        if file.store not in schemas:
+            columns = user_columns(file.store, stored_rows(folder, file).living()[1], step.made_by)
+            schemas[file.store] = pa.schema([(name, column.type) for name, column in columns.items()])
+    return schemas
 
 
 def _check_condition(where: Expr, columns: pa.Schema) -> None:

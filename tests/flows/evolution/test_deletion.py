@@ -36,8 +36,11 @@ def flow(r: random.Random, second: bool) -> uc.Flow:
     first = first.combine(by=by, **{name: COMBINERS[name] for name in names})
     if not second:
         return first
+    if r.random() < 0.3:
+        first = first.with_columns(rest=uc.col("id") % 2).where(uc.col("rest") >= r.randint(0, 1))
     days = first.window(r.choice(["1 day", "global"]), "each row", "retracting", allowed_lateness="10 days")
-    return days.combine(by="id", rows=uc.Count(), all=uc.Sum(uc.coalesce(uc.col(names[0]), 0)))
+    by = r.choice(["id", "k", ("k", "id")])
+    return days.combine(by=by, rows=uc.Count(), all=uc.Sum(uc.coalesce(uc.col(names[0]), 0)))
 
 
 def deleted(result: Result, folder: Path, where: uc.Expr) -> Deletion:
@@ -55,6 +58,19 @@ def test_a_flow_leaves_what_it_would_have_left_without_the_rows(seed: int, secon
     after = one.run([uc.Elements(more), uc.Watermark(None)], start=made.seed)
     kept = [row for row in rows if row["k"] != gone]
     assert left(before, after) == left(one.run([uc.Elements(kept), uc.Elements(more), uc.Watermark(None)]))
+
+
+def test_steps_that_may_both_have_the_rows_are_refused(tmp_path: Path) -> None:
+    rows = [{"ts": START, "k": k, "id": 1, "x": 3} for k in "aab"]
+    users = ROWS.window("1 minute", "each row", "retracting").combine(by=("k", "id"), n=uc.Count())
+    other = users.with_columns(k=uc.col("k").str.upper())
+    between = users.window("1 hour", "each row", "retracting").combine(by="id", k=uc.Max("k"))
+    for number, one in enumerate((other, between)):
+        days = one.window("1 day", "each row", "retracting").combine(by="k", rows=uc.Count())
+        result = days.run([uc.Elements(rows)])
+        with pytest.raises(InvalidArgument, match=r"both have the columns of where=.* they could be taken out twice"):
+            deleted(result, tmp_path / str(number), uc.col("k") == "a")
+        assert not (tmp_path / str(number) / "new").exists()
 
 
 def test_what_is_left_is_told(tmp_path: Path) -> None:
