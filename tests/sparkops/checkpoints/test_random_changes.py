@@ -76,7 +76,7 @@ class Streams:
         self.rows = [table.filter(pc.fill_null(pc.not_equal(table["k"], key), True)) for table in self.rows]
 
     def check(self) -> None:
-        """What the queries have left is what a run in this process leaves of all rows."""
+        """Compare the rows that the queries have left with those that a run in this process leaves of all rows."""
         names = [name for name in columns(self.spec.flow) if name != "event_time"]
         run = self.spec.flow.run([uc.Elements(pa.concat_tables(self.rows))]).to_arrow()
         kinds = {name: run.schema.field(name).type for name in (*names, "diff")}
