@@ -72,15 +72,16 @@ def packed_keys(columns: Sequence[Column]) -> list[Keys]:
 
 def require_order(kind: pa.DataType, who: object, input: object) -> None:
     """Raise `TypeMismatch` for a column type whose values have no order."""
-    if not _has_order(kind):
+    if not has_order(kind):
         raise TypeMismatch(
             f"{who!r} takes values that can be sorted, but {input!r} is {kind}: cast it, or name a part of it"
         )
 
 
-def _has_order(kind: pa.DataType) -> bool:
+def has_order(kind: pa.DataType) -> bool:
+    """True for a column type whose values can be sorted."""
     if pa.types.is_struct(kind):
-        return kind.num_fields > 0 and all(_has_order(field.type) for field in kind)
+        return kind.num_fields > 0 and all(has_order(field.type) for field in kind)
     unsorted = (pa.types.is_nested, pa.types.is_interval, pa.types.is_string_view, pa.types.is_binary_view)
     small = pa.types.is_decimal(kind) and kind.bit_width < 128
     return not small and not any(is_kind(kind) for is_kind in unsorted)

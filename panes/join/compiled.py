@@ -24,12 +24,12 @@ from ...windows import span
 from ...windows.grid import later
 from ...windows.times import UTC_MICROS
 from ..state.pane_type import PANE
-from .join import Join
+from .join import JoinOptions
 
 NARROW = ("time", "weight")
 """The columns of a stored row beside `key.i` and `value.i`."""
 
-_FAR = 2**60
+FAR = 2**60
 """Lengths are cut off here: it is more than lies between any two times, and sums with times stay in 64 bits."""
 
 
@@ -99,17 +99,17 @@ class CompiledJoin:
     ['ad', 'ts_left', 'ts_right', 'user', 'event_time', 'diff']
     """
 
-    join: Join
+    join: JoinOptions
     left: Side
     right: Side
     output_schema: pa.Schema
 
     @classmethod
-    def of(cls, join: Join, left: pa.Schema, right: pa.Schema) -> CompiledJoin:
+    def of(cls, join: JoinOptions, left: pa.Schema, right: pa.Schema) -> CompiledJoin:
         """Check the join against both schemas."""
         sides = _side(join, "left", left), _side(join, "right", right)
         for mine, other in zip(sides[0].keys, sides[1].keys, strict=True):
-            _require_same_type(mine, other, left, right)
+            _require_same_type(join.option, mine, other, left, right)
         return cls(join, *sides, _output_schema(join, *sides))
 
     @property
@@ -123,7 +123,7 @@ def kept_type(kind: pa.DataType) -> pa.DataType:
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
-def _side(join: Join, name: str, schema: pa.Schema) -> Side:
+def _side(join: JoinOptions, name: str, schema: pa.Schema) -> Side:
     at = ("left", "right").index(name)
     time, diff = ((join.left_time, join.left_diff), (join.right_time, join.right_diff))[at]
     _require_time(name, time, schema)
@@ -132,11 +132,11 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
         weights_of(schema.empty_table(), diff)
     keys = tuple(pair[at] for pair in join.on)
     for key in keys:
-        _require_key(name, key, diff, schema, join.within is None)
-    low, high = (0, 0) if join.within is None else (max(min(int(span(b)), _FAR), -_FAR) for b in join.within)
+        _require_key(join, name, key, diff, schema)
+    low, high = (0, 0) if join.reach is None else (max(min(int(span(b)), FAR), -FAR) for b in join.reach)
     if at:
         low, high = -high, -low
-    windowed = join.within is None
+    windowed = join.reach is None
     if windowed:
         _require_window(name, schema)
         keys = (*keys, "window")
@@ -152,7 +152,7 @@ def _side(join: Join, name: str, schema: pa.Schema) -> Side:
         witness = witness if witness > max(high, 0) else None
     side = Side(
         name=name, schema=schema, keys=keys, values=values, time=time, diff=diff, low=low, high=high, windowed=windowed,
-        lateness=min(int(join.allowed_lateness), _FAR),
+        lateness=min(int(join.allowed_lateness), FAR),
         alone=join.alone(name), counted=join.counted(name), witness=witness,
     )  # fmt: skip
     for column in values:
@@ -169,26 +169,27 @@ def _require_time(name: str, time: str, schema: pa.Schema) -> None:
         raise TypeMismatch(f"{name}_time= takes a timestamp column, and {time!r} is {kind}: cast it to timestamp first")
 
 
-def _require_key(name: str, key: str, diff: str | None, schema: pa.Schema, windowed: bool) -> None:
+def _require_key(join: JoinOptions, name: str, key: str, diff: str | None, schema: pa.Schema) -> None:
+    option = join.option
     if key not in schema.names:
         raise UnknownColumn(
-            f"on= of the {name} input needs column {key!r}, which the input does not have: "
-            f"{nearest(key, schema.names)} (write on=[('left name', 'right name')] where the names differ)",
+            f"{option} of the {name} input needs column {key!r}, which the input does not have: "
+            f"{nearest(key, schema.names)} (write {option}[('left name', 'right name')] where the names differ)",
             key,
         )
-    require_column(key, schema.names, f"on= of the {name} input")
-    if windowed and key == "window":
+    require_column(key, schema.names, f"{option} of the {name} input")
+    if join.reach is None and key == "window":
         raise InvalidArgument("on= names 'window', but without within= only rows of one window match: leave it out")
     if key == "event_time":
         raise InvalidArgument(
-            "on= names 'event_time', which every result has too: leave it out, or join on a copy of it that "
+            f"{option} names 'event_time', which every result has too: leave it out, or join on a copy of it that "
             "with_columns() gives another name"
         )
     if key == diff:
-        raise InvalidArgument(f"on= names {key!r}, which is the weight of the {name} input: join on another column")
+        raise InvalidArgument(f"{option} names {key!r}, which is the weight of the {name} input: join on another column")
     if key == "pane" and schema.field(key).type == PANE:
-        raise InvalidArgument("on= names 'pane', which a join leaves out: join on another column")
-    require_order(kept_type(schema.field(key).type), "on=", key)
+        raise InvalidArgument(f"{option} names 'pane', which a join leaves out: join on another column")
+    require_order(kept_type(schema.field(key).type), option, key)
 
 
 def _require_free_name(name: str, column: str) -> None:
@@ -197,11 +198,11 @@ def _require_free_name(name: str, column: str) -> None:
         raise InvalidArgument(f"the {name} input has a column {column!r}, which every result has too: {remedy}")
 
 
-def _require_value(join: Join, column: str, schema: pa.Schema) -> None:
+def _require_value(join: JoinOptions, column: str, schema: pa.Schema) -> None:
     kind = kept_type(schema.field(column).type)
     if pa.types.is_map(kind):
         kind = pa.list_(pa.struct([kind.key_field, kind.item_field]))
-    if join.left_diff is not None or join.right_diff is not None or join.how != "inner":
+    if join.left_diff is not None or join.right_diff is not None or join.how != "inner" or join.counted("left"):
         require_hash(kind, "a join with retractions", column)
 
 
@@ -224,16 +225,16 @@ def _has_bounds(kind: pa.StructType) -> bool:
     return {"start", "end"} <= {kind.field(i).name for i in range(kind.num_fields)}
 
 
-def _require_same_type(left: str, right: str, left_schema: pa.Schema, right_schema: pa.Schema) -> None:
+def _require_same_type(option: str, left: str, right: str, left_schema: pa.Schema, right_schema: pa.Schema) -> None:
     kinds = kept_type(left_schema.field(left).type), kept_type(right_schema.field(right).type)
     if kinds[0] != kinds[1]:
         raise TypeMismatch(
-            f"on= joins the left column {left!r}, which is {kinds[0]}, with the right column {right!r}, which is "
+            f"{option} joins the left column {left!r}, which is {kinds[0]}, with the right column {right!r}, which is "
             f"{kinds[1]}: cast one of them to the type of the other"
         )
 
 
-def _output_schema(join: Join, left: Side, right: Side) -> pa.Schema:
+def _output_schema(join: JoinOptions, left: Side, right: Side) -> pa.Schema:
     fields = [(name, kept_type(left.schema.field(name).type)) for name in left.keys]
     both = (left, right) if join.pairs else (left,)
     for side, suffix in zip(both, join.suffixes, strict=False):

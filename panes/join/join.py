@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ...errors import InvalidArgument, nearest
 from ...windows import Span, span
@@ -16,6 +16,72 @@ HOWS = ("inner", "left", "right", "full", "semi", "anti")
 SIDES = ("left", "right")
 
 UNMATCHED = ("at_once", "final")
+
+
+class JoinOptions(Protocol):
+    """The options of a join of any kind, as far as its keys, its columns and its inputs depend on them."""
+
+    @property
+    def option(self) -> str:
+        """The name of the option of the key, for messages."""
+
+    @property
+    def on(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of names of the key."""
+
+    @property
+    def how(self) -> str:
+        """The rows that the join gives."""
+
+    @property
+    def within(self) -> tuple[Span, Span] | None:
+        """The bounds of the right time minus the left time of a match; None for a join of windows."""
+
+    @property
+    def reach(self) -> tuple[Span, Span] | None:
+        """The bounds by which rows of the state stay for rows that still come; None for a join of windows."""
+
+    @property
+    def suffixes(self) -> tuple[str, str]:
+        """The texts that are added to names that both sides have."""
+
+    @property
+    def allowed_lateness(self) -> Span:
+        """The time by which a row may be before the watermark."""
+
+    @property
+    def left_time(self) -> str:
+        """The event time column of the left input."""
+
+    @property
+    def right_time(self) -> str:
+        """The event time column of the right input."""
+
+    @property
+    def left_diff(self) -> str | None:
+        """The weight column of the left input."""
+
+    @property
+    def right_diff(self) -> str | None:
+        """The weight column of the right input."""
+
+    @property
+    def words(self) -> str:
+        """The join in words."""
+
+    @property
+    def final(self) -> bool:
+        """True if rows without a match wait for the watermark."""
+
+    @property
+    def pairs(self) -> bool:
+        """True if the output has columns of both inputs."""
+
+    def alone(self, side: str) -> bool:
+        """True if rows of this side that have no match are emitted."""
+
+    def counted(self, side: str) -> bool:
+        """True if the output depends on the matches that a row of this side has."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +133,15 @@ class Join:
 
     def __post_init__(self) -> None:
         changes = {
-            "on": _pairs(self.on),
+            "on": key_pairs(self.on, "on="),
             "within": None if self.within is None else _bounds(self.within),
-            "suffixes": _suffixes(self.suffixes),
+            "suffixes": two_suffixes(self.suffixes),
             "allowed_lateness": span(self.allowed_lateness),
         }
         for name, value in changes.items():
             object.__setattr__(self, name, value)
+        if not self.on:
+            raise InvalidArgument("on= names no column: name at least one that both inputs have")
         for name, choice, allowed in (("how", self.how, HOWS), ("unmatched", self.unmatched, UNMATCHED)):
             if choice not in allowed:
                 raise InvalidArgument(f"{name}= is {choice!r}: {nearest(str(choice), allowed)}")
@@ -97,6 +165,16 @@ class Join:
         return f"{self.how} join on {on} {bounds}{alone}"
 
     @property
+    def option(self) -> str:
+        """The name of the option of the key."""
+        return "on="
+
+    @property
+    def reach(self) -> tuple[Span, Span] | Any:
+        """The bounds by which rows of the state stay: those of a match."""
+        return self.within
+
+    @property
     def final(self) -> bool:
         """True if rows without a match wait for the watermark."""
         return self.unmatched == "final"
@@ -115,7 +193,12 @@ class Join:
         return self.alone(side) or (self.how == "semi" and side == "left")
 
 
-def _pairs(on: object) -> tuple[tuple[str, str], ...]:
+def key_pairs(on: object, option: str) -> tuple[tuple[str, str], ...]:
+    """The pairs (left name, right name) of a key, as an option of this name gives it.
+
+    >>> key_pairs(["user", ("ad", "id")], "on=")
+    (('user', 'user'), ('ad', 'id'))
+    """
     if isinstance(on, str):
         entries: list[object] = [on]
     elif isinstance(on, Mapping):
@@ -123,19 +206,17 @@ def _pairs(on: object) -> tuple[tuple[str, str], ...]:
     elif isinstance(on, Iterable):
         entries = list(on)
     else:
-        raise InvalidArgument(f"on= takes the name of a column, several, or pairs of names, not {on!r}")
+        raise InvalidArgument(f"{option} takes the name of a column, several, or pairs of names, not {on!r}")
     pairs = []
     for one in entries:
         pair = (one, one) if isinstance(one, str) else tuple(one) if isinstance(one, Sequence) else ()
         if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
-            raise InvalidArgument(f"on= takes names of columns or pairs (left name, right name), not {one!r}")
+            raise InvalidArgument(f"{option} takes names of columns or pairs (left name, right name), not {one!r}")
         pairs.append((str(pair[0]), str(pair[1])))
-    if not pairs:
-        raise InvalidArgument("on= names no column: name at least one that both inputs have")
-    for side, names in zip(SIDES, zip(*pairs, strict=True), strict=True):
+    for side, names in zip(SIDES, zip(*pairs, strict=True), strict=False):
         for name in names:
             if names.count(name) > 1:
-                raise InvalidArgument(f"on= names the {side} column {name!r} twice: name it once")
+                raise InvalidArgument(f"{option} names the {side} column {name!r} twice: name it once")
     return tuple(pairs)
 
 
@@ -153,11 +234,12 @@ def _bounds(within: object) -> tuple[Span, Span]:
     return low, high
 
 
-def _suffixes(suffixes: object) -> tuple[str, str]:
+def two_suffixes(suffixes: object) -> tuple[str, str]:
+    """The two texts that are added to names that both sides have."""
     pair = tuple(suffixes) if isinstance(suffixes, Sequence) and not isinstance(suffixes, str) else ()
     if len(pair) != 2 or not all(isinstance(name, str) for name in pair) or pair[0] == pair[1]:
         raise InvalidArgument(f"suffixes= takes two different texts such as ('_left', '_right'), not {suffixes!r}")
     return str(pair[0]), str(pair[1])
 
 
-__all__ = ["HOWS", "SIDES", "Join"]
+__all__ = ["HOWS", "SIDES", "Join", "JoinOptions", "key_pairs", "two_suffixes"]

@@ -40,10 +40,11 @@ class LoadedRows:
 
     @classmethod
     def of(
-        cls, side: Side, store_rows: StoreRows, changed: ChangedRows, witnesses: StoreRows, watermark: int
+        cls, side: Side, store_rows: StoreRows, changed: ChangedRows, witnesses: StoreRows | None, watermark: int
     ) -> LoadedRows:
         """Read what every row is needed for: key, time and weights."""
-        tables = [store_rows.read(side.narrow), changed.table.select(side.narrow), witnesses.read(side.narrow)]
+        tables = [store_rows.read(side.narrow), changed.table.select(side.narrow)]
+        tables += [] if witnesses is None else [witnesses.read(side.narrow)]
         tables = [table for table in tables if table.num_rows] or tables[:1]
         every = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         weights = int64_column(every["weight"])

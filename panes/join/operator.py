@@ -19,7 +19,7 @@ from ..state.hashes import key_hashes
 from ..state.operator_state import OperatorState, StepResult
 from ..state.store import Store
 from .compiled import CompiledJoin
-from .join import Join
+from .join import JoinOptions
 from .step import Step
 
 
@@ -44,7 +44,7 @@ class JoinOperator:
 
     percents: Sequence[float] = ()
 
-    def __init__(self, join: Join, left: pa.Schema, right: pa.Schema) -> None:
+    def __init__(self, join: JoinOptions, left: pa.Schema, right: pa.Schema) -> None:
         self.compiled = compiled = CompiledJoin.of(join, left, right)
         self.join, self.schemas, self.output_schema = join, (left, right), compiled.output_schema
 
@@ -84,9 +84,12 @@ class JoinOperator:
                     f"the {side.name} table of the bundle has columns {table.schema.names}, but the join was built for "
                     f"{side.schema.names}: select these, in this order"
                 )
-        after = max(state.watermark, watermark)
+        now = max(state.processing_time, processing_time)
+        return self._step(state, bundle, max(state.watermark, watermark), now)
+
+    def _step(self, state: OperatorState, bundle: Sequence[pa.Table], after: int, now: int) -> StepResult:
         step = Step(compiled=self.compiled, stores=state.stores, before=state.watermark, watermark=after)
-        return step.run(state, bundle, max(state.processing_time, processing_time))
+        return step.run(state, bundle, now)
 
     def next_timer(self, state: OperatorState) -> int | None:
         """None: only rows and the watermark make a join emit."""

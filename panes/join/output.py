@@ -33,8 +33,18 @@ _TEXT = 1 << 30
 """The most bytes of text in a piece, of the 2 GiB to which the offsets of an array go."""
 
 
-def output(compiled: CompiledJoin, left: LoadedRows, right: LoadedRows, keys: Keys, change: Difference) -> pa.Table:
-    """The table of a change: retractions first, then by time, then by key."""
+def output(
+    compiled: CompiledJoin,
+    left: LoadedRows,
+    right: LoadedRows,
+    keys: Keys,
+    change: Difference,
+    of_left: bool = False,
+) -> pa.Table:
+    """The table of a change: retractions first, then by time, then by key.
+
+    The time of a row is the later one of its pair, or that of its left row if it is always `of_left`.
+    """
     if len(change) == 0:
         return compiled.output_schema.empty_table()
     values, parts = [], []
@@ -46,7 +56,9 @@ def output(compiled: CompiledJoin, left: LoadedRows, right: LoadedRows, keys: Ke
     of_key = change.left
     if int(of_key.min()) < 0:
         of_key = np.where(of_key < 0, change.right + len(left), of_key)
-    times = np.maximum(_times(left, change.left), _times(right, change.right))
+    times = _times(left, change.left)
+    if not of_left:
+        times = np.maximum(times, _times(right, change.right))
     weights = change.weights
     if weights.min() < 0 < weights.max():
         survivors, weights = _consolidated(keys.codes[of_key], times, parts, values, weights)
@@ -147,7 +159,9 @@ def _order(
     """Retractions first, then by time, then by key."""
     count = len(compiled.join.on)
     some = pa.array(keys.firsts)
-    ranks = order_keys([Column(column.take(some)) for column in keys.columns[:count]]).keys
+    ranks = np.zeros(keys.count, np.int64)
+    if count:
+        ranks = order_keys([Column(column.take(some)) for column in keys.columns[:count]]).keys
     packed = packed_keys(
         [Column(pa.array(one)) for one in (weights > 0, times, ranks.take(keys.codes.take(of_key, mode="clip")))]
     )

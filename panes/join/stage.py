@@ -15,7 +15,7 @@ from ...windows import span
 from ..grouping.grouping import DIFF, EVENT_TIME
 from ..row_lift import RowLift
 from ..stage import Stage, StageInput
-from .join import Join
+from .join import JoinOptions
 from .operator import JoinOperator
 
 
@@ -23,7 +23,7 @@ from .operator import JoinOperator
 class JoinStage(Stage):
     """A join of two inputs; each has its transforms in its own flow."""
 
-    join: Join
+    join: JoinOptions
 
     def operator(self, *schemas: pa.Schema) -> JoinOperator:
         left, right = schemas
@@ -32,10 +32,15 @@ class JoinStage(Stage):
     def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> RowLift:
         return RowLift([pair[port] for pair in self.join.on], shards)
 
-    def output(self) -> StageInput:
+    @property
+    def corrects(self) -> bool:
+        """True if a row that was given may be retracted."""
         join = self.join
         weighted = join.left_diff is not None or join.right_diff is not None
-        changes = weighted or (not join.final and (join.alone("left") or join.alone("right")))
+        return weighted or (not join.final and (join.alone("left") or join.alone("right")))
+
+    def output(self) -> StageInput:
+        changes = self.corrects
         return StageInput(
             time=EVENT_TIME,
             diff=DIFF if changes else None,

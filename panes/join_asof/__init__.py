@@ -1,0 +1,1 @@
+"""The join of each row with the row of another input that is nearest to it in time."""
