@@ -82,6 +82,8 @@ def _source_words(flow: Flow, stage: int | None) -> Words:
     """The source of a flow, with the number of its stage if it joins others, and the event times that it computes."""
     place, computed = "" if stage is None else f"stage {stage}, ", flow.settings.event_time
     below = () if computed is None else (f"time: {computed.value!r}",)
+    if (joining := flow.source.stage) is not None:
+        below = (*joining.describe()[1:], *below)
     return Words("source", f"{place}{flow.source.describe()}", below, keeps_state=stage is not None)
 
 

@@ -60,7 +60,7 @@ from ..triggers import Trigger, as_trigger
 from ..windows import Global, Length, Span, Window, as_window, span
 from .answers import Answers
 from .engine import Engine, Source
-from .join_step import JoinSide, join_stage
+from .join_step import Joined, JoinSide, join_asof_stage, join_stage
 from .outputs import Outputs
 from .result import Result
 from .settings import (
@@ -81,7 +81,13 @@ How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
 
 ROLLING_OPTIONS = ("period", "rows", "by", "closed", "order", "coarse", "min_rows", "allowed_lateness", "emit")
+Direction: TypeAlias = Literal["backward", "forward", "nearest"]
+"""The side in time on which an as-of join looks for a match."""
+
 JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
+JOIN_ASOF_OPTIONS = (
+    *("by", "direction", "tolerance", "allow_exact", "how", "order", "suffixes", "allowed_lateness", "emit"),
+)
 _NOT_OF_WINDOW = ("combiners", "window", "by", "bounded", "max_future")
 P = ParamSpec("P")
 Made = TypeVar("Made")
@@ -476,17 +482,77 @@ class Flow(Answers, Outputs, Adviser):
         >>> both.run().select(["ad", "user", "diff"]).to_pylist()
         [{'ad': 'a', 'user': 'u', 'diff': 1}, {'ad': 'b', 'user': None, 'diff': 1}]
         """
-        if not isinstance(other, Flow):
-            window = " that ends with window(...): add .combine(...)" if isinstance(other, WindowedRows) else ""
-            raise InvalidArgument(
-                f"join() takes a flow, not a {type(other).__name__}{window or ': write a.join(b, on)'}"
-            )
-        if "late" in others:
-            raise InvalidArgument("join() has no late=: rows that come too late for a join are in flow.left_out")
-        require_options(others, JOIN_OPTIONS, "join()")
+        options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
+        options["allowed_lateness"] = allowed_lateness
+        _check_join("join", "a.join(b, on)", other, others, JOIN_OPTIONS)
+        return self._joined(other, "join()", partial(join_stage, options=options))
+
+    def join_asof(
+        self,
+        other: Flow,
+        *,
+        by: Any = (),
+        direction: Direction = "backward",
+        tolerance: Span | str | None = None,
+        allow_exact: bool = True,
+        how: Literal["left", "inner"] = "left",
+        order: str | Sequence[str] | None = None,
+        suffixes: tuple[str, str] = ("_left", "_right"),
+        allowed_lateness: Span | str | None = None,
+        emit: Literal["at_once", "final"] = "at_once",
+        **others: Never,
+    ) -> Flow:
+        """Join each row of this flow with the one row of another that is nearest in time, of its key.
+
+        Any row of either flow can be late or be retracted, and the result is then corrected. It has the key columns
+        once, by their left names, the other left and right columns, `event_time` (that of the left row) and `diff`.
+
+        Parameters
+        ----------
+        other
+            The right flow.
+        by
+            The key: a column of both flows, several, or pairs of names where they differ (`{"user": "id"}`). Null
+            matches nothing. Without it all rows have the same key.
+        direction
+            "backward": the last right row that is not after the left one. "forward": the first that is not before it.
+            "nearest": the one with the smaller distance, and the later one of two that are as far.
+        tolerance
+            The greatest distance of a match, which is included. Without it any distance will do.
+        allow_exact
+            False if a right row of the same time is no match.
+        how
+            "left" gives left rows without a match too, with nulls, and "inner" does not.
+        order
+            Columns of the right flow that say which of several rows of one time is the last: the one with the greatest
+            values, null being least. Where these are equal too, all its columns decide, in their order.
+        suffixes
+            The texts that are added to names that the result would have twice.
+        allowed_lateness
+            The time by which a row may be before the watermark and is still taken; that of the steps before if not
+            given, or else none. Later rows are dropped and counted.
+        emit
+            "at_once" emits a left row when it comes, and corrects it when its match changes. "final" emits it when the
+            watermark says that its match cannot change, and never corrects it.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, uncombine as uc
+        >>> trades = uc.flow(pa.table({"ts": [3, 9], "stock": ["a", "b"]}))
+        >>> quotes = uc.flow(pa.table({"ts": [1, 2, 5], "stock": ["a", "a", "a"], "bid": [90, 91, 92]}))
+        >>> trades.join_asof(quotes, by="stock").run().select(["stock", "bid"]).to_pylist()
+        [{'stock': 'a', 'bid': 91}, {'stock': 'b', 'bid': None}]
+        """
+        options = {"by": by, "direction": direction, "tolerance": tolerance, "allow_exact": allow_exact, "how": how}
+        options |= {"order": order, "suffixes": suffixes, "allowed_lateness": allowed_lateness, "emit": emit}
+        _check_join("join_asof", "a.join_asof(b, by=...)", other, others, JOIN_ASOF_OPTIONS)
+        return self._joined(other, "join_asof()", partial(join_asof_stage, options=options))
+
+    def _joined(self, other: Flow, who: str, make: Callable[[Sequence[JoinSide]], Joined]) -> Flow:
+        """The flow of a stage over this flow and another one."""
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
-        check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], "join()")
+        check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], who)
         sides = [
             JoinSide(
                 schema=f.schema,
@@ -497,8 +563,7 @@ class Flow(Answers, Outputs, Adviser):
             )
             for f in inputs
         ]
-        options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
-        stage, schema, settings = join_stage(sides, {**options, "allowed_lateness": allowed_lateness})
+        stage, schema, settings = make(sides)
         source = FlowSource(schema=schema, inputs=inputs, output=stage.output(), stage=stage)
         return Flow(source=source, settings=settings, source_schema=schema)
 
@@ -675,6 +740,16 @@ class RollingRows(Adviser):
         return flow
 
     agg = combine
+
+
+def _check_join(who: str, call: str, other: object, others: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise for an argument that is no flow, and for options that a join does not have."""
+    if not isinstance(other, Flow):
+        window = " that ends with window(...): add .combine(...)" if isinstance(other, WindowedRows) else ""
+        raise InvalidArgument(f"{who}() takes a flow, not a {type(other).__name__}{window or f': write {call}'}")
+    if "late" in others:
+        raise InvalidArgument(f"{who}() has no late=: rows that come too late for a join are in flow.left_out")
+    require_options(others, names, f"{who}()")
 
 
 def with_name(flow: Flow, name: str | None) -> Flow:

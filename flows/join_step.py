@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -15,6 +15,8 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..panes.grouping.grouping import Grouping
 from ..panes.join.join import SIDES, Join
 from ..panes.join.stage import JoinStage
+from ..panes.join_asof.join_asof import JoinAsof
+from ..panes.join_asof.stage import JoinAsofStage
 from ..panes.stage import StageInput
 from ..windows import Global, Inherit, Window, span
 from .settings import Settings, check_free, check_kept, shared
@@ -34,8 +36,27 @@ class JoinSide:
     settings: Settings
 
 
-def join_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> tuple[JoinStage, pa.Schema, Settings]:
-    """The stage of a join with the options that a user gave, its columns, and the options of its flow."""
+Joined: TypeAlias = tuple[JoinStage, pa.Schema, Settings]
+"""The stage of a join, the columns of its flow, and the options of it."""
+
+
+def join_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> Joined:
+    """The stage of a join with the options that a user gave."""
+    join = Join(
+        **_all_options(sides, {name: value for name, value in options.items() if value is not None or name == "on"})
+    )
+    return _joined(sides, JoinStage((), join))
+
+
+def join_asof_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> Joined:
+    """The stage of an as-of join with the options that a user gave."""
+    if options["allowed_lateness"] is None:
+        options = {name: value for name, value in options.items() if name != "allowed_lateness"}
+    return _joined(sides, JoinAsofStage((), JoinAsof(**_all_options(sides, options))))
+
+
+def _all_options(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a join, with those that its inputs decide; raises if an input does not fit."""
     left, right = sides
     for side, name in zip(sides, SIDES, strict=True):
         check_kept(side.rows, side.schema, f"the {name} flow of the join")
@@ -44,22 +65,25 @@ def join_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> tuple[J
         for grouping in side.groupings:
             _check_whole(grouping)
     lateness = [side.rows.allowed_lateness for side in sides if side.rows.allowed_lateness is not None]
-    join_options = {name: value for name, value in options.items() if value is not None or name == "on"}
-    join = Join(
-        **{"allowed_lateness": max(lateness, default=span("0 seconds")), **join_options},
-        left_time=left.rows.time,
-        right_time=right.rows.time,
-        left_diff=left.rows.diff,
-        right_diff=right.rows.diff,
-    )
+    return {
+        "allowed_lateness": max(lateness, default=span("0 seconds")),
+        **options,
+        "left_time": left.rows.time,
+        "right_time": right.rows.time,
+        "left_diff": left.rows.diff,
+        "right_diff": right.rows.diff,
+    }
+
+
+def _joined(sides: Sequence[JoinSide], stage: JoinStage) -> Joined:
+    left, right = sides
     for side in sides:
         if side.rows.allowed_lateness is not None and side.rows.diff is not None:
-            check_lateness(span(join.allowed_lateness), side.rows.allowed_lateness, "the join")
-    stage = JoinStage((), join)
+            check_lateness(span(stage.join.allowed_lateness), side.rows.allowed_lateness, "the join")
     schema = stage.operator(left.schema, right.schema).output_schema
     check_free(schema)
     _check_units(left, right)
-    if join.within is None:
+    if stage.join.within is None:
         _check_windows(left, right)
     return stage, schema, shared([side.settings for side in sides], stage.output(), "the join")
 
@@ -98,4 +122,4 @@ def _check_windows(left: JoinSide, right: JoinSide) -> None:
         )
 
 
-__all__ = ["JoinSide", "JoinStage", "join_stage"]
+__all__ = ["JoinSide", "join_asof_stage", "join_stage"]

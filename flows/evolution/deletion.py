@@ -39,7 +39,7 @@ from .conversion import shown_panes
 if TYPE_CHECKING:
     from .changed_seed import SeedWork
 
-_ON = re.compile(r"Join\(on=(\(.*?\)), how='")
+_ON = re.compile(r"Join(?:Asof)?\((?:on|by)=(\(.*?\)), (?:how|direction)='")
 """The pairs of names by which a join finds its rows, in the text of its step."""
 
 _CHANGE_NOTHING = ("where", "sample", "select", "drop")

@@ -121,7 +121,8 @@ def kind_of(one: Fingerprint) -> str:
     if "combiners" in one:
         return "grouping"
     step = str(one.get("step", ""))
-    return "join" if step.startswith("Join(") else step
+    kind = step.partition("(")[0]
+    return {"Join": "join", "JoinAsof": "as-of join"}.get(kind, step)
 
 
 def words_of(one: Fingerprint) -> str:
@@ -129,8 +130,8 @@ def words_of(one: Fingerprint) -> str:
     match kind_of(one):
         case "grouping":
             return f"a grouping by {_typed(one['by'])}"
-        case "join":
-            return "a join"
+        case "join" | "as-of join" as kind:
+            return f"{'a' if kind == 'join' else 'an'} {kind}"
         case "Remember":
             return "map(remember=True)"
         case step:

@@ -186,7 +186,9 @@ def _require_key(join: JoinOptions, name: str, key: str, diff: str | None, schem
             "with_columns() gives another name"
         )
     if key == diff:
-        raise InvalidArgument(f"{option} names {key!r}, which is the weight of the {name} input: join on another column")
+        raise InvalidArgument(
+            f"{option} names {key!r}, which is the weight of the {name} input: join on another column"
+        )
     if key == "pane" and schema.field(key).type == PANE:
         raise InvalidArgument(f"{option} names 'pane', which a join leaves out: join on another column")
     require_order(kept_type(schema.field(key).type), option, key)

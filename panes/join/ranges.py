@@ -79,6 +79,12 @@ class Layout:
         out += codes * self.span
         return out
 
+    def order(self, codes: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """The order of rows by their numbers; rows that come by time are sorted by their codes alone."""
+        if self.span and not bool(np.all(times[1:] >= times[:-1])):
+            return stable_order(self.numbers(codes, times), self.codes * self.span)
+        return stable_order(codes, self.codes)
+
 
 @dataclass(frozen=True)
 class RowOrder:
@@ -90,9 +96,8 @@ class RowOrder:
     @classmethod
     def of(cls, layout: Layout, codes: np.ndarray, times: np.ndarray) -> RowOrder:
         """The order of rows with these codes and times."""
-        numbers = layout.numbers(codes, times)
-        order = stable_order(numbers, layout.codes * max(layout.span, 1))
-        return cls(order, numbers.take(order, mode="clip"))
+        order = layout.order(codes, times)
+        return cls(order, layout.numbers(codes, times).take(order, mode="clip"))
 
     def where(self, chosen: np.ndarray) -> RowOrder:
         """The rows where a mask, by number of the row, is true."""

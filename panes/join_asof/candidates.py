@@ -20,7 +20,7 @@ from ...combiners.rows.ordering import has_order, order_keys, require_order
 from ...errors import InvalidArgument, require_column
 from ..join.compiled import FAR, Side
 from ..join.loaded_rows import LoadedRows
-from ..join.ranges import Layout, Ranges, RowOrder
+from ..join.ranges import Layout, RowOrder
 from ..join.side_changes import hashable
 from .join_asof import JoinAsof
 
@@ -61,25 +61,45 @@ class Candidates:
 
     def matches(self, asof: JoinAsof, asking: Asking) -> np.ndarray:
         """The number of the right row that each asking row meets, or `NONE`."""
+        found = np.full(len(asking.rows), NONE)
         if not len(self.ordered.order):
-            return np.full(len(asking.rows), NONE)
+            return found
+        # Bisections one after the other in the order of the numbers find theirs in the cache.
+        order = self.layout.order(asking.codes, asking.times)
+        codes, times = asking.codes.take(order), asking.times.take(order)
         far = FAR if asof.tolerance is None else min(int(asof.tolerance), FAR)
         near = 0 if asof.allow_exact else 1
         before = after = np.empty(0, np.int64)
         if asof.direction != "forward":
-            found = self._within(asking, -far, -near)
-            before = self._rows(found.stop - 1, found.sizes > 0)
+            before = self._last(codes, times, -far, -near)
         if asof.direction != "backward":
-            found = self._within(asking, near, far)
-            after = self._rows(self._last_of_its_time(found.first), found.sizes > 0)
-        if asof.direction == "nearest":
-            distance = [np.abs(self.times.take(rows, mode="clip") - asking.times) for rows in (before, after)]
-            later = (after != NONE) & ((before == NONE) | (distance[1] <= distance[0]))
-            return np.where(later, after, before)
-        return before if asof.direction == "backward" else after
+            after = self._first(codes, times, near, far)
+        match asof.direction:
+            case "backward":
+                found[order] = before
+            case "forward":
+                found[order] = after
+            case _:
+                apart = [np.abs(self.times.take(rows, mode="clip") - times) for rows in (before, after)]
+                later = (after != NONE) & ((before == NONE) | (apart[1] <= apart[0]))
+                found[order] = np.where(later, after, before)
+        if asking.able is not None:
+            found[~asking.able] = NONE
+        return found
 
-    def _within(self, asking: Asking, low: int, high: int) -> Ranges:
-        return self.ordered.matches(self.layout, asking.codes, asking.times, low, high, asking.able)
+    def _last(self, codes: np.ndarray, times: np.ndarray, low: int, high: int) -> np.ndarray:
+        """The last row of each key between two bounds, and `NONE` if there is none."""
+        numbers = self.ordered.numbers
+        places = np.searchsorted(numbers, self.layout.numbers(codes, times, high, upper=True), side="right") - 1
+        within = numbers.take(places, mode="clip") >= self.layout.numbers(codes, times, low)
+        return self._rows(places, within & (places >= 0))
+
+    def _first(self, codes: np.ndarray, times: np.ndarray, low: int, high: int) -> np.ndarray:
+        """The last row of the first time of each key between two bounds, and `NONE` if there is none."""
+        numbers = self.ordered.numbers
+        places = np.searchsorted(numbers, self.layout.numbers(codes, times, low), side="left")
+        within = numbers.take(places, mode="clip") <= self.layout.numbers(codes, times, high, upper=True)
+        return self._rows(self._last_of_its_time(places), within & (places < len(numbers)))
 
     def _rows(self, places: np.ndarray, exist: np.ndarray) -> np.ndarray:
         return np.where(exist, self.ordered.order.take(places, mode="clip"), NONE)

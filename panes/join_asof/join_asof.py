@@ -142,7 +142,9 @@ class JoinAsof:
             "nearest": f"until it passes their time plus the distance of their match{late}",
         }[self.direction]
         if self.direction != "backward":
-            end = "without a match they stay" if self.tolerance is None else f"or their time plus {self.tolerance}{late}"
+            end = (
+                "without a match they stay" if self.tolerance is None else f"or their time plus {self.tolerance}{late}"
+            )
             left += f", {end}"
         right = "until it passes them" + late
         if self.direction != "forward":

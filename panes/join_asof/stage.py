@@ -30,7 +30,7 @@ class JoinAsofStage(JoinStage):
         return not self.join.final
 
     def describe(self) -> list[str]:
-        return [self.join.words, f"  {self.join.state_words}"]
+        return [self.join.words, self.join.state_words]
 
 
 __all__ = ["JoinAsofStage"]

@@ -38,6 +38,7 @@ PARTS: Mapping[str, str] = {
     "right_early": "right retractions",
     "left_seen": "left rows seen",
     "right_seen": "right rows seen",
+    "right_last": "last right rows",
 }
 """The parts of a state, by the names of its stores."""
 

@@ -16,6 +16,7 @@ from ...combiners.rows.key_codes import has_floats
 from ...flows.flow import Flow, input_of
 from ...panes.grouping.stage import GroupingStage
 from ...panes.join.compiled import CompiledJoin, Side, kept_type
+from ...panes.join.join import Join
 from ...panes.join.stage import JoinStage
 from ...windows.times import FIRST, LAST
 from ..inputs import column
@@ -29,6 +30,8 @@ _HOW = {"left": "left_outer", "right": "right_outer", "full": "full_outer", "sem
 
 def native_join(stage: JoinStage, inputs: Sequence[Flow], frames: Sequence[DataFrame]) -> DataFrame | str:
     """The rows of a join of DataFrames by Spark, or the reason why its own join does not fit."""
+    if not isinstance(stage.join, Join):
+        return "Spark has none by time"
     if any(not _counts_once(flow) for flow in inputs):
         return "an input has weights (diff=)"
     left, right = (_columns_of(frame) for frame in frames)
