@@ -100,6 +100,7 @@ _RESULTS = {
     "union": "write uc.union(flow, other)",
     "unionByName": "write uc.union(flow, other)",
     "merge": "write flow.join(other, on=..., within=...)",
+    **each("merge_asof asof_join asof", "write flow.join_asof(other, by=...)"),
     "mapInArrow": "write flow.map(function)",
     "mapInPandas": "write flow.map(function)",
     "flatMap": "write flow.flat_map(function)",
@@ -131,8 +132,8 @@ _RESULTS = {
 
 _OF_A_FLOW = [
     *("assign", "collect", "df", "distinct", "drop", "explain", "filter", "flat_map", "foreach_batch", "head"),
-    *("in_order", "join", "left_out", "map", "pipe", "process", "rename", "replay", "rolling", "run", "sample"),
-    *("schema", "seed", "select", "show"),
+    *("in_order", "join", "join_asof", "left_out", "map", "pipe", "process", "rename", "replay", "rolling", "run"),
+    *("sample", "schema", "seed", "select", "show"),
     *("to_arrow", "to_pandas", "to_polars", "to_table", "where", "window", "with_columns", "with_time", "write_stream"),
 ]
 

@@ -49,7 +49,7 @@ class Candidates:
 
     @classmethod
     def of(cls, right: LoadedRows, codes: np.ndarray, layout: Layout, ties: Sequence[str]) -> Candidates:
-        """The order of the rows of a side with these codes of keys; `ties` are the columns that order rows of a time."""
+        """The order of the rows of a side by their keys and times; the columns `ties` order rows of one time."""
         ordered = in_order(RowOrder.of(layout, codes, right.times), ties, lambda rows: right.values(rows, ties))
         return cls(layout, ordered, right.times)
 

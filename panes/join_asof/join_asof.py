@@ -137,20 +137,18 @@ class JoinAsof:
         """The rows that the state keeps, and for how long."""
         late = f" plus {self.allowed_lateness}" if self.allowed_lateness > 0 else ""
         left = {
-            "backward": f"until the watermark passes their time{late}",
-            "forward": f"until it passes their match{late}",
-            "nearest": f"until it passes their time plus the distance of their match{late}",
+            "backward": f"their time{late}",
+            "forward": f"their match{late}",
+            "nearest": f"their time plus the distance of their match{late}",
         }[self.direction]
         if self.direction != "backward":
-            end = (
-                "without a match they stay" if self.tolerance is None else f"or their time plus {self.tolerance}{late}"
-            )
-            left += f", {end}"
-        right = "until it passes them" + late
+            alone = "without end" if self.tolerance is None else f"for {self.tolerance}{late}"
+            left += f" (without a match: {alone})"
+        right = f"right rows until it passes them{late}"
         if self.direction != "forward":
-            far = "" if self.tolerance is None else f", for {self.kept_for}{late}"
-            right += f", and the last of each key{far}"
-        return f"keeps left rows {left}; right rows {right}"
+            far = "" if self.tolerance is None else f" for {self.kept_for}{late}"
+            right += f", and the last one of each key{far}"
+        return f"state: left rows until the watermark passes {left}; {right}"
 
     @property
     def kept_for(self) -> Span | None:
