@@ -31,7 +31,7 @@ _HOW = {"left": "left_outer", "right": "right_outer", "full": "full_outer", "sem
 def native_join(stage: JoinStage, inputs: Sequence[Flow], frames: Sequence[DataFrame]) -> DataFrame | str:
     """The rows of a join of DataFrames by Spark, or the reason why its own join does not fit."""
     if not isinstance(stage.join, Join):
-        return "Spark has none by time"
+        return "it matches rows as of a time"
     if any(not _counts_once(flow) for flow in inputs):
         return "an input has weights (diff=)"
     left, right = (_columns_of(frame) for frame in frames)
