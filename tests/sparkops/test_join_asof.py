@@ -44,7 +44,8 @@ def net(table: pa.Table) -> Counter[str]:
     out: Counter[str] = Counter()
     names = [name for name in table.column_names if name not in ("diff", "step")]
     for row in table.to_pylist():
-        out[repr([row[name] for name in names])] += row["diff"]
+        values = (row[name] for name in names)
+        out[repr([uc.timestamp(v) if hasattr(v, "year") else v for v in values])] += row["diff"]
     return Counter({row: n for row, n in out.items() if n})
 
 
