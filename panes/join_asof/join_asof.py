@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import InvalidArgument, nearest
 from ...windows import Span, span
-from ...windows.spans import ZERO, Length
+from ...windows.spans import ZERO
 from ..join.join import key_pairs, two_suffixes
 
 DIRECTIONS = ("backward", "forward", "nearest")
@@ -60,7 +60,7 @@ class JoinAsof:
 
     by: Any = ()
     direction: str = "backward"
-    tolerance: Length | Any = None
+    tolerance: Any = None
     allow_exact: bool = True
     how: str = "left"
     order: Any = ()
@@ -108,7 +108,7 @@ class JoinAsof:
     @property
     def on(self) -> tuple[tuple[str, str], ...]:
         """The pairs of names of the key."""
-        return self.by  # type: ignore[no-any-return]
+        return self.by
 
     @property
     def within(self) -> tuple[Span, Span]:
