@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ...errors import InvalidArgument, nearest
 from ...windows import Span, span
-from ...windows.spans import ZERO, Length
+from ...windows.spans import ZERO
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 """The kinds of join. "semi" and "anti" give rows of the left input only."""
@@ -122,7 +122,7 @@ class Join:
 
     on: Any
     how: str = "inner"
-    within: tuple[Length, Length] | Any = None
+    within: Any = None
     unmatched: str = "at_once"
     suffixes: tuple[str, str] | Any = ("_left", "_right")
     allowed_lateness: Span | Any = field(default_factory=lambda: ZERO)
