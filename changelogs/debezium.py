@@ -96,6 +96,11 @@ class Debezium(Changelog):
         if self.schema is None:
             return self._structs(columns, keyed)
         row = row_schema(list(self.schema))
+        if self.column not in columns.names and ("op" in columns.names or _payload(columns) is not None):
+            raise InvalidArgument(
+                "uc.changelog.Debezium(schema=...) reads an envelope from JSON text, and here it is in columns: leave "
+                "schema= out, or read the files as text, uc.Files(path, format='text')"
+            )
         require_column(self.column, columns.names, "uc.changelog.Debezium(schema=...)")
         order = () if keyed is None else tuple(n for n in keyed.order if n not in (*columns.names, *row.names))
         texts = Texts(self.column, envelope_columns(row, order))

@@ -12,6 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from posixpath import relpath
 from typing import Any
+from urllib.parse import urlsplit
 
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
@@ -26,6 +27,15 @@ INLINE = re.compile(rf"<pre.*?</pre>|(<code>)([^<]+)(</code>)|{PICTURE}", re.DOT
 AFTER = re.compile(r"(?:(?<=[(,=._/])|(?<=[^&]#))(?=[A-Za-z&{\[])")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
+
+LOST = (
+    "<h1>There is no page at this address</h1>"
+    "<p>It may have another name now. Search in the field above, or begin with one of these:</p>"
+    '<ul><li><a href="/how-to/index.html">How to</a>: a page for each task</li>'
+    '<li><a href="/reference/index.html">Reference</a>: every name, every error</li>'
+    '<li><a href="/index.html">Home</a></li></ul>'
+)
+"""The page of an unknown address."""
 
 
 @event_priority(100)
@@ -110,6 +120,14 @@ def one_each(lines: list[str]) -> Iterator[str]:
             gone = len(text)
         else:
             yield line
+
+
+def on_post_template(output_content: str, template_name: str, config: Any) -> str:
+    """Say on the page of an unknown address what to do."""
+    if template_name != "404.html":
+        return output_content
+    base = urlsplit(config.site_url or "").path.rstrip("/")
+    return re.sub(r"<h1>404[^<]*</h1>", lambda _: LOST.replace('href="', f'href="{base}'), output_content)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

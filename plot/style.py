@@ -138,7 +138,7 @@ def finish(axes: Axes, title: str | None = None) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if title:
-        axes.set_title(title, fontsize=11)
+        axes.set_title(title, fontsize=11, pad=10)
 
 
 def slanted(axes: Axes) -> None:

@@ -68,7 +68,7 @@ def windows(
     figure, axes = figure_of(figsize or (9.0, 1.3 + 1.8 * len(kinds)), len(kinds), legend=0.35)
     for kind, some, [one] in zip(kinds, spans, axes, strict=True):
         _draw(one, some, times, (low, high))
-        one.set_title(repr(kind), loc="left", fontsize=10)
+        one.set_title(repr(kind), loc="left", fontsize=10, pad=8)
         if one is not axes[-1][0]:
             one.set_xlabel("")
             one.tick_params(labelbottom=False)

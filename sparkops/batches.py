@@ -23,6 +23,7 @@ from ..tables import Changes, Layout, changes_of, table_flow, target_of, write_o
 from .inputs import DataFrameInput, column, wire_map
 from .routes.base import Route
 from .routes.streaming import StreamRoute
+from .session import shuffle_partitions
 from .wire import payloads
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def packed_changes(flow: Flow, layout: Layout, route_of: Callable[[Flow], Route]
     if not keyed:
         rows = rows.repartition(*map(column, key_columns(layout)))
     input = DataFrameInput(rows)
-    parts = int(input.spark.conf.get("spark.sql.shuffle.partitions") or 200)
+    parts = shuffle_partitions(input.spark)
     return input.mapped(NetRows(layout, INLINE // parts), layout.rows.names, None, PACKED_DDL, str)
 
 

@@ -34,7 +34,7 @@ from ..panes.parcels import AT
 from ..windows import time_column
 from ..windows.times import UTC_MICROS
 from .inputs import Hold, Input, Metric, Task, processing_time
-from .naming import FILES
+from .naming import FILES, query_of_task
 from .planners.data_source import planned
 from .planners.file_planner import FilePlanner
 from .sql_types import spark_schema
@@ -224,7 +224,7 @@ class ReadFiles:
 
         def bad(path: str, reason: str) -> None:
             skipped.append(path)
-            sys.stderr.write(f"skipped: {reason}\n")
+            sys.stderr.write(f"skipped{query_of_task()}: {reason}\n")
 
         holds: list[tuple[int, int]] = []
         yield from self.task(self._tables(batches, bad, unreadable.append, holds))
@@ -247,7 +247,8 @@ class ReadFiles:
         cause = rows["cause"][0].as_py()
         advice = "" if self.has_schema else ", so give schema= if the value is right"
         told = "" if cause is None else f": {cause}{advice}"
-        sys.stderr.write(f"left out: {count} that cannot be read, the first at {file}, line {pc.min(lines)}{told}\n")
+        first = f"the first at {file}, line {pc.min(lines)}"
+        sys.stderr.write(f"left out{query_of_task()}: {count} that cannot be read, {first}{told}\n")
         if (shown := getattr(self.task, "unreadable", None)) is not None:
             yield from shown(rows)
         if self.packed and getattr(self.task, "counts", True):

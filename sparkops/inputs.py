@@ -20,7 +20,7 @@ from ..flows.changelog_reading import Reading
 from ..flows.event_time import EventTime
 from ..panes.parcels import AT
 from ..panes.watermarks.watermarks import Read
-from .session import BATCH_BYTES, NO_LIMIT
+from .session import BATCH_BYTES, NO_LIMIT, setting
 from .sql_types import arrow_type
 from .tuning.thin_function import thin_function
 from .tuning.worker import ready
@@ -199,7 +199,7 @@ class DataFrameInput(Input):
         return self
 
     def slowed(self) -> tuple[str, ...]:
-        if self.spark.conf.get(BATCH_BYTES) == NO_LIMIT:
+        if setting(self.spark, BATCH_BYTES) == NO_LIMIT:
             return ()
         return (f"slow: Spark measures its batches after each row, so set {BATCH_BYTES} to {NO_LIMIT}",)
 

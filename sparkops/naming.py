@@ -1,6 +1,6 @@
-"""Names of the observed metrics of flows: distinct in every query, the same in every run of a program.
+"""Names: of the observed metrics of flows, distinct in every query and the same in every run; of the query of a task.
 
-Guarded by tests/sparkops/test_several_flows.py.
+Guarded by tests/sparkops/test_several_flows.py and tests/sparkops/test_bad_rows.py.
 """
 
 from __future__ import annotations
@@ -59,6 +59,27 @@ def parsed(metric: str) -> tuple[Label, str] | None:
     if match is None:
         return None
     return Label(match["name"], int(match["number"] or 1)), match["part"]
+
+
+def query_of_task() -> str:
+    """The query and the batch for which this task runs, as the end of a sentence; empty in a batch and on a driver.
+
+    Spark describes the jobs of a stream by its name, if it has one, its ids, and the number of the batch.
+
+    >>> from uncombine.sparkops.naming import query_of_task
+    >>> query_of_task()
+    ''
+    """
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    text = None if task is None else task.getLocalProperty("spark.job.description")
+    parts = (text or "").replace("<br/>", "\n").split("\n")
+    told = dict(part.split(" = ", 1) for part in parts if " = " in part)
+    if not {"id", "batch"} <= told.keys():
+        return ""
+    name = f"id {told['id']}" if parts[0].startswith("id = ") else repr(parts[0])
+    return f" (query {name}, batch {told['batch']})"
 
 
 def shown_names(labels: Iterable[Label]) -> dict[Label, str]:

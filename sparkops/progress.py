@@ -14,7 +14,7 @@ from ..flows.flow import Flow
 from ..windows import MAX_TIME, MIN_TIME
 from .naming import FILES, Label, parsed, shown_names
 from .routes.pass_through import LOST
-from .routes.shard_rows import CLOCKS, COUNTS, LATENESS, SOURCES
+from .routes.shard_rows import CLOCKS, COUNTS, INPUTS, LATENESS, SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -35,7 +35,7 @@ class SourceProgress:
     input: int
     """The input of the stage, from 1 on: the right side of a join is 2."""
     name: str | None
-    """The name in the watermark strategy, such as a partition; None for a source without names."""
+    """The name in the watermark strategy, such as a partition, else that of the flow; None if neither has one."""
     watermark: datetime | None = None
     last_report: datetime | None = None
     idle: bool = False
@@ -316,8 +316,7 @@ def progress_of(last: Any) -> Progress:
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
     numbers = sorted(int(part) for part in parts if not part.startswith(FILES))
     files = [row for part, row in parts.items() if part.startswith(FILES)]
-    names = LOST
-    counts = {name: sum(int(row.get(name) or 0) for row in files) for name in names}
+    counts = {name: sum(int(row.get(name) or 0) for row in files) for name in LOST}
     stages = tuple(_stage(parts[str(number)].get("counts") or {}) for number in numbers)
     return FlowProgress(stages=stages, **counts)
 
@@ -364,8 +363,10 @@ def _stage(counts: Any) -> StageProgress:
     values["lateness"] = tuple(values.pop(name) for name in LATENESS)
     values |= {name: _time(numbers.get(name)) for name in CLOCKS}
     rows = json.loads(numbers.get(SOURCES) or "[]")
+    names = dict(enumerate(json.loads(numbers.get(INPUTS) or "[]"), 1))
     sources = tuple(
-        SourceProgress(place, name, _time(at), _time(last), idle, *read) for place, name, at, last, idle, *read in rows
+        SourceProgress(place, names.get(place) if name is None else name, _time(at), _time(last), idle, *read)
+        for place, name, at, last, idle, *read in rows
     )
     return StageProgress(**values, sources=sources)
 

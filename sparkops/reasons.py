@@ -58,13 +58,15 @@ def why(
         The query, the live table, the folder of the checkpoint, or `uc.checkpoint(...)`, which may be of an earlier
         batch.
     window
-        Its start, any moment in it, or its start and end; in UTC if no zone is given.
+        Its start, any moment in it, or its start and end; in UTC if no zone is given. Without it, it is the window that
+        waits longest: of those with rows that were not shown the one that ends first, of the first grouping that has
+        any.
     row
         In place of a window and a key, a row: its event time and its key, and the columns that filters read. It would
         be taken in, or left out as late, bad, unassigned, or of a finished window.
     **key
-        The key, a value for each column of `by=`. Of several groupings with these columns the first one that has such a
-        window is asked: a start and an end tell a later one.
+        The key, a value for each column of `by=`; without `window=` it may be left out. Of several groupings with these
+        columns the first one that has such a window is asked: a start and an end tell a later one.
 
     Examples
     --------
@@ -85,9 +87,7 @@ def why(
             raise InvalidArgument("why() takes a window and its key, or a row, which has both: leave the others out")
         return _of_row(_opened(query), row)
     if window is None:
-        raise InvalidArgument(
-            "why() needs a window, as in uc.why(query, window='2026-05-01 12:00', user='ada'), or row="
-        )
+        return _longest(_opened(query), key)
     state, (start, end) = _opened(query), _bounds(window)
     steps = _steps_of(state, key)
     for step in steps:
@@ -98,6 +98,31 @@ def why(
             more = len(windows) - len(lines)
             return "\n".join([*lines, *([f"and {more} more windows"] if more else [])])
     return _absent(steps[0], _moment(start), key)
+
+
+def _longest(state: Checkpoint, key: Mapping[str, Any]) -> str:
+    """The window that waits longest: the first to end of those that have rows which were not shown."""
+    groupings = [step for step in state.steps if kind_of(step.made_by) == "grouping"]
+    steps = _steps_of(state, key) if key else groupings
+    for step in steps:
+        if not step.rows.get("windows"):
+            continue
+        df = _of_key(state.df(step.number, "windows"), key)
+        # A window that was shown without an end, and has had no rows since, waits for nothing.
+        waiting = df.where(df["has_new_rows"] | (df["panes"] == 0) if "panes" in df.columns else F.lit(True))
+        names = _names(step)
+        columns = [F.col("window.end"), F.col("window.start"), *(df[name] for name in names)]
+        rows: list[dict[str, Any]] = waiting.orderBy(*columns).limit(1).toArrow().to_pylist()
+        if rows:
+            more = waiting.count() - 1
+            told = _waiting(step, rows[0], _holder(state, step), {name: rows[0][name] for name in names})
+            return f"{told}; {more:,} more window{'s' * (more != 1)} of step {step.number} wait" if more else told
+    of = f" of the key {_listed(key)}" if key else ""
+    held = sum(step.rows.get("windows", 0) for step in groupings)
+    return (
+        f"no window{of} has rows that were not shown; the state holds {held:,} windows, and "
+        "uc.why(query, window='2026-05-01 12:00', user='ada') says of one of them what it waits for"
+    )
 
 
 def _of_row(state: Checkpoint, row: Mapping[str, Any]) -> str:

@@ -64,6 +64,28 @@ SETTINGS: Mapping[str, str] = {
 """The settings of `session()`; each can be given another value."""
 
 
+def setting(spark: SparkSession, name: str, default: str | None = None) -> str | None:
+    """The value of a setting of Spark; the default where it is not set, and where a service does not show it.
+
+    >>> import uncombine as uc
+    >>> from uncombine.sparkops.session import setting
+    >>> setting(uc.session(), "spark.sql.session.timeZone"), setting(uc.session(), "spark.sql.unknown", "none")
+    ('UTC', 'none')
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        value: str | None = spark.conf.get(name)
+    except PySparkException:
+        return default
+    return default if value is None else value
+
+
+def shuffle_partitions(spark: SparkSession) -> int:
+    """The number of shuffle partitions of a session."""
+    return int(setting(spark, "spark.sql.shuffle.partitions", "200") or 200)
+
+
 def session(
     name: str = "uncombine", cores: int | str = "*", settings: Mapping[str, object] | None = None
 ) -> SparkSession:

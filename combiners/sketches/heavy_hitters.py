@@ -248,8 +248,9 @@ class HeavyHitters(Combiner):
     `error * N` are left out, so the list has at most 1 / `error` values, and often fewer than k. Of equally frequent
     values the least comes first. Text and binary values with the same first `length` bytes count as one value, and
     the result has these bytes only. The state has ln(1 / (1 - confidence)) * e / error buckets, 1,360 by default, each
-    with a sum for each bit of a value; a small number of values uses few buckets. Null is ignored. NaN is one value,
-    and -0.0 equals 0.0. No values give an empty list. The module names the sources.
+    with a sum for each bit of a value; a small number of values uses few buckets. With up to some 50 different values
+    in a key the counts are nearly always exact, which is no promise; `Mode` and `PerKey` are exact. Null is ignored.
+    NaN is one value, and -0.0 equals 0.0. No values give an empty list. The module names the sources.
 
     >>> import pyarrow as pa, uncombine as uc
     >>> t = pa.table({"page": ["/a", "/b", "/a", "/c", "/b", "/a"]})

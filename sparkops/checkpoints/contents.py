@@ -195,15 +195,16 @@ class Checkpoint:
         """
         return seed_of_checkpoint(self.spark, self.path, fspath(to), self.batch)
 
-    def delete(self, *, where: Expr, to: str | PathLike[str]) -> Deletion:
+    def delete(self, *, where: Expr | None = None, to: str | PathLike[str], **key: Any) -> Deletion:
         """Make a new checkpoint without the rows for which a condition on their keys is true, as of one person.
 
-        The rows leave each step that keeps the columns of `where`, and panes that have been shown of them are retracted
-        when the query starts from the new checkpoint: from a live table before its first batch, else with it; later
-        steps take them out of their contents. The query must have ended, and this checkpoint stays as it is. The
-        result says what has left and, for it must be known, which places still have values of these rows.
+        `user="ada"` is `where=uc.col("user") == "ada"`. The rows leave each step that keeps these columns, and panes
+        that have been shown of them are retracted when the query starts from the new checkpoint: from a live table
+        before its first batch, else with it; later steps take them out of their contents. The query must have ended,
+        and this checkpoint stays as it is. The result says what has left and, for it must be known, which places still
+        have values of these rows.
         """
-        return delete_rows(self.spark, self.path, self.batch, where, fspath(to))
+        return delete_rows(self.spark, self.path, self.batch, where, key, fspath(to))
 
     @property
     def positions(self) -> tuple[str, ...]:

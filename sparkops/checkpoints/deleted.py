@@ -5,10 +5,11 @@ Guarded by tests/sparkops/checkpoints/test_deleted_rows.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ...combiners.expressions.expr import Expr
+from ...combiners.expressions.expr import Expr, col
 from ...errors import InvalidArgument, TypeMismatch
 from ...flows.evolution.deletion import Deletion, deleted_seed
 from ..query_log import last_commit
@@ -26,10 +27,18 @@ _OUTSIDE = (
 """The places beside the state in which values of deleted rows may still be."""
 
 
-def delete_rows(spark: SparkSession, path: str, batch: int, where: Expr, target: str) -> Deletion:
-    """Make a new checkpoint without the rows for which an expression is true."""
-    if not isinstance(where, Expr):
+def delete_rows(
+    spark: SparkSession, path: str, batch: int, where: Expr | None, key: Mapping[str, Any], target: str
+) -> Deletion:
+    """Make a new checkpoint without the rows of a key for which an expression is true."""
+    if where is None and not key:
+        raise InvalidArgument("delete() needs a key or a condition: write user='ada', or where=uc.col('user') == 'ada'")
+    if where is not None and not isinstance(where, Expr):
         raise TypeMismatch(f"where= takes a condition such as uc.col('user') == 'ada', but was given {where!r}")
+    for name, value in key.items():
+        of_key = col(name).is_null() if value is None else col(name) == value
+        where = of_key if where is None else where & of_key
+    assert where is not None
     if not where.columns:
         raise InvalidArgument(f"where={where!r} names no column, so it would delete all rows or none: name the key")
     require_ended(spark, path)

@@ -16,6 +16,7 @@ from ...flows.flow import Flow
 from ...flows.graph import graph_of, leaf_columns
 from ..inputs import Input
 from ..naming import FILES, Label, new_label
+from ..session import shuffle_partitions
 from ..wire import shard_ids
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Route(ABC):
     def ids(self) -> tuple[int, ...]:
         """The shards, one for each shuffle partition."""
         flow = self.flow
-        return shard_ids(flow.settings.shards or int(self.input.spark.conf.get("spark.sql.shuffle.partitions") or 200))
+        return shard_ids(flow.settings.shards or shuffle_partitions(self.input.spark))
 
     def explanation(self, way: str, *lines: str) -> str:
         """The text of `explain`: the way in which the flow runs, its source, and more lines."""

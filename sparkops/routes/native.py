@@ -23,6 +23,7 @@ from ...panes.grouping.pane_columns import WINDOW
 from ...windows import Fixed, Global, Sliding
 from ...windows.times import FIRST, LAST
 from ..inputs import DataFrameInput, Input, TimedInput, column
+from ..session import setting
 from ..sql_types import spark_type
 from .base import Route
 from .final_columns import final_pane
@@ -134,7 +135,7 @@ def native_plan(flow: Flow, input: Input) -> NativePlan | str:
         isinstance(combiner, Sum) and not pa.types.is_floating(flow.schema.field(name).type)
         for name, combiner in grouping.combiners.items()
     )
-    if whole_sums and input.spark.conf.get("spark.sql.ansi.enabled") == "false":
+    if whole_sums and setting(input.spark, "spark.sql.ansi.enabled") == "false":
         return "with spark.sql.ansi.enabled=false a sum that is too large wraps around without an error"
     if isinstance(grouping.window, Global):
         columns[_LATEST] = F.max(column(grouping.time))

@@ -29,6 +29,7 @@ from ...panes.transforms import Transform, Where, WithColumns
 from ...windows.times import UTC_MICROS
 from ..inputs import DataFrameInput, Input, column
 from ..scans.scan import COMPARISONS
+from ..session import setting
 from ..sql_types import spark_type
 from .base import Route
 from .native_texts import joined_texts, text_method
@@ -182,7 +183,7 @@ class _Columns:
         values = [] if function is None else [self.value(side) for side in sides]
         if function is None or any(value is None for value in values):
             return None
-        return None if self.session.conf.get("spark.sql.ansi.enabled") == "false" else function(*values)
+        return None if setting(self.session, "spark.sql.ansi.enabled") == "false" else function(*values)
 
     def condition(self, expr: Expr) -> Column | None:
         """Spark's column for an expression by which rows are kept; a column of nulls alone is no condition there."""

@@ -5,6 +5,7 @@ Guarded by tests/sparkops/routes/test_processor.py and tests/sparkops/routes/tes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -62,6 +63,9 @@ COUNTS = (
 loading the state, of the step, and of saving the state."""
 
 CLOCKS = ("watermark", "output_watermark", "processing_time", "latest")
+
+INPUTS = "inputs"
+"""The names of the inputs of a stage beside its counts, as JSON: the driver knows them, and the shards do not."""
 
 SOURCES = "sources"
 """The name of the sources of a stage beside its counts: a list as JSON, which one of its shards gives."""
@@ -142,14 +146,17 @@ def as_text(about: Mapping[str, int], sources: str = "") -> str:
     return f"{numbers}{_THEN}{sources}"
 
 
-def counts() -> Column:
-    """The counts of a stage over its shards, as one aggregate: Spark looks at each row once for every aggregate."""
+def counts(inputs: Sequence[str | None] = ()) -> Column:
+    """The counts of a stage over its shards, as one aggregate: Spark looks at each row once for every aggregate.
+
+    `inputs` are the names of its inputs, which go with them.
+    """
     zero = [*(F.lit(0) for _ in COUNTS), *(F.lit(MAX_TIME) for _ in CLOCKS)]
     texts = F.collect_list(_COUNTED.name)
     parts = F.transform(texts, lambda text: F.split(F.substring_index(text, _THEN, 1), " ").cast("array<bigint>"))
     numbers = F.aggregate(parts, F.array(*zero).cast("array<bigint>"), _added)
     sources = F.array_max(F.transform(texts, lambda text: F.regexp_replace(text, f"^[^{_THEN}]*[{_THEN}]", "")))
-    return _named(numbers, sources).alias("counts")
+    return _named(numbers, sources, json.dumps(inputs)).alias("counts")
 
 
 def _added(one: Column, other: Column) -> Column:
@@ -159,10 +166,11 @@ def _added(one: Column, other: Column) -> Column:
     return F.concat(summed, least)
 
 
-def _named(numbers: Column, sources: Column) -> Column:
-    """The counts by their names, and the sources; a clock at the end of time, or of no shard, is null."""
+def _named(numbers: Column, sources: Column, inputs: str) -> Column:
+    """The counts by their names, the sources and the inputs; a clock at the end of time, or of no shard, is null."""
     clocks = (F.nullif(numbers[len(COUNTS) + i], F.lit(MAX_TIME)).alias(name) for i, name in enumerate(CLOCKS))
-    return F.struct(*(numbers[i].alias(name) for i, name in enumerate(COUNTS)), *clocks, sources.alias(SOURCES))
+    texts = (sources.alias(SOURCES), F.lit(inputs).alias(INPUTS))
+    return F.struct(*(numbers[i].alias(name) for i, name in enumerate(COUNTS)), *clocks, *texts)
 
 
 def without_counts() -> Column:

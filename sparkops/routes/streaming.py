@@ -25,7 +25,7 @@ from ...panes.transforms import Transform, applied
 from ..inputs import wire_map
 from ..late_rows import LATE
 from ..measuring.stage_triggers import TRIGGERS
-from ..session import PROVIDER, ROCKSDB
+from ..session import PROVIDER, ROCKSDB, setting
 from ..sql_types import spark_schema
 from ..time_modes import WITH_TIMERS, wakes
 from ..wire import WIRE, payloads
@@ -82,7 +82,7 @@ class StreamRoute(Live):
         if step.stage.drops_late:
             LATE.watch(metric, step.number)
         TRIGGERS.name(metric, step.stage)
-        observed = rows.observe(metric, counts())
+        observed = rows.observe(metric, counts([feed.leaf.settings.name if feed.leaf else None for feed in step.feeds]))
         sent = WIRE.names if task.columns is None else task.columns.rows.columns()
         return observed.where(without_counts()).select(*sent)
 
@@ -177,7 +177,7 @@ def _lift(live: LiftLive) -> StageLift:
 
 def require_rocksdb(spark: SparkSession) -> None:
     """Raise unless the session keeps state in RocksDB, which Spark's stateful processors need."""
-    provider = spark.conf.get(PROVIDER)
+    provider = setting(spark, PROVIDER)
     if provider is not None and provider.endswith(".HDFSBackedStateStoreProvider"):
         raise InvalidArgument(
             f"a streaming flow keeps its state in RocksDB, but {PROVIDER} is {provider}: set it to {ROCKSDB}, "

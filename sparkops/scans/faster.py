@@ -27,6 +27,7 @@ from ...panes.parcels import AT
 from ...windows.times import UTC_MICROS
 from ..files_input import LARGE, FilesInput
 from ..inputs import DataFrameInput, Input, Metric, Task, instants
+from ..session import setting
 from ..spark_private import execution
 from ..sql_types import arrow_type
 from . import classic, connect
@@ -118,7 +119,7 @@ def _of_files(input: DataFrameInput) -> Input:
 def require_settings(spark: SparkSession) -> None:
     """Raise `NoScan` if Spark reads other values under the settings of the session."""
     for name, value in _AS_FILES.items():
-        if str(spark.conf.get(name, value)).upper() != value.upper():
+        if str(setting(spark, name, value)).upper() != value.upper():
             raise NoScan(f"{name} is not {value}")
 
 

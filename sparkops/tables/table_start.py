@@ -24,6 +24,7 @@ from ...tables import Keeper, Layout, Target
 from ..batches import INLINE, PACKED_DDL, NetRows, changes_in, key_columns
 from ..inputs import DataFrameInput, column
 from ..routes.tasks import batches_of
+from ..session import shuffle_partitions
 from ..sql_types import dataframe_of, spark_schema
 from ..tuning.thin_function import thin_function
 from ..tuning.worker import ready
@@ -91,7 +92,7 @@ class TableStart:
         read = ReadCorrections(seed.folder, self.ends, tuple(self.layout.rows.names))
         rows = listed.repartition(max(1, len(files))).mapInArrow(thin_function(read), spark_schema(self.layout.rows))
         rows = rows.repartition(*map(column, key_columns(self.layout)))
-        net = NetRows(self.layout, INLINE // int(spark.conf.get("spark.sql.shuffle.partitions") or 200))
+        net = NetRows(self.layout, INLINE // shuffle_partitions(spark))
         return DataFrameInput(rows).mapped(net, self.layout.rows.names, None, PACKED_DDL, str)
 
 

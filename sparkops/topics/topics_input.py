@@ -27,7 +27,7 @@ from ...panes.watermarks.watermarks import Read
 from ...windows import time_column
 from ...windows.times import MIN_TIME
 from ..inputs import Input, Metric, ReadTo, Task, processing_time
-from ..naming import FILES
+from ..naming import FILES, query_of_task
 from ..planners.data_source import planned
 from ..planners.topic_offset import Progress
 from ..planners.topic_planner import ROWS, TopicPlanner, about_of, reads_of
@@ -159,8 +159,8 @@ class ReadTopics:
         first = rows.slice(0, 1).to_pylist()[0]
         count = f"{rows.num_rows} message{'s' * (rows.num_rows > 1)}"
         sys.stderr.write(
-            f"left out: {count} that cannot be read, the first at offset {first['line']} of {first['file']}: "
-            f"{first['cause']}\n"
+            f"left out{query_of_task()}: {count} that cannot be read, the first at offset {first['line']} of "
+            f"{first['file']}: {first['cause']}\n"
         )
         if (shown := getattr(self.task, "unreadable", None)) is not None:
             yield from shown(rows)

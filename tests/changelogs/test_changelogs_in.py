@@ -315,6 +315,13 @@ REFUSED: dict[str, tuple[Any, pa.Schema, type[Exception], str]] = {
         "must be structs",
     ),
     "json": (c.Debezium(), pa.schema([("value", pa.string())]), InvalidArgument, "give schema="),
+    "no json": (c.Debezium(schema=ROW), ENVELOPE, InvalidArgument, "leave schema= out"),
+    "no json in a payload": (
+        c.Debezium(schema=ROW),
+        pa.schema([("payload", pa.struct(list(ENVELOPE)))]),
+        InvalidArgument,
+        "leave schema= out",
+    ),
     "no column": (c.Flink(), ROW, UnknownColumn, "row_kind"),
     "keys": (c.Flink(keys="who"), ROW.append(pa.field("row_kind", pa.string())), UnknownColumn, "'who'"),
     "order": (c.Debezium("id", order="source.lsn"), ENVELOPE, UnknownColumn, "'source'"),

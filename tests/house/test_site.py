@@ -122,3 +122,12 @@ def test_pages_are_shown_as_they_are_meant(site: Path) -> None:
         assert not re.search(r"<p>[^<]*\n\* |\.\s\* <strong>", page), f"{file.name}: a list is shown as text"
         assert "&#<wbr>" not in page, f"{file.name}: a sign is cut in two"
         assert "<p><img" not in page, f"{file.name}: a picture does not open in full"
+
+
+def test_the_page_of_an_unknown_address_says_where_to_go(site: Path) -> None:
+    page = (site / "404.html").read_text(encoding="utf-8")
+    assert "There is no page at this address" in page
+    assert "404 - Not found" not in page
+    targets = re.findall(r'href="/([\w./-]+html)"', page.partition("There is no page")[2])
+    assert targets[:2] == ["how-to/index.html", "reference/index.html"]
+    assert all((site / target).exists() for target in targets)

@@ -16,6 +16,7 @@ import uncombine as uc
 from uncombine.files.file_format import FileFormat
 from uncombine.files.unreadable_rows import UNREADABLE
 from uncombine.sparkops import files_input
+from uncombine.sparkops.naming import query_of_task
 from uncombine.sparkops.progress import progress_of
 
 pytestmark = pytest.mark.spark
@@ -192,6 +193,27 @@ def test_rule_64_messages_in_files(spark: SparkSession, tmp_path: Path) -> None:
         strict = minutes(uc.flow(uc.Files(tmp_path / "in", schema=schema), spark=given, changelog=form))
         with pytest.raises(Exception, match=r"line 5|must be one of c, d"):
             _ = strict.run() if given is None else dicts(strict.df)
+
+
+def test_the_log_of_a_task_names_the_query_and_the_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """With its id where it has no name; a task of no stream names none."""
+
+    def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from (pa.RecordBatch.from_pydict({"told": [query_of_task()]}) for _ in batches)
+
+    assert {row.told for row in spark.range(1).mapInArrow(told, "told string").collect()} == {""}
+    texts = set[str]()
+    rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
+    writer = rates.mapInArrow(told, "told string").writeStream.trigger(once=True)
+    writer = writer.foreachBatch(lambda df, _: texts.update(row.told for row in df.collect()))
+    writer.queryName("sales of a day").option("checkpointLocation", str(tmp_path / "a")).start().awaitTermination()
+    assert texts == {" (query 'sales of a day', batch 0)"}
+    texts.clear()
+    nameless = rates.mapInArrow(told, "told string").writeStream.trigger(once=True)
+    nameless = nameless.foreachBatch(lambda df, _: texts.update(row.told for row in df.collect()))
+    query = nameless.option("checkpointLocation", str(tmp_path / "b")).start()
+    query.awaitTermination()
+    assert texts == {f" (query id {query.id}, batch 0)"}
 
 
 def test_the_log_of_a_task_names_the_first_line_of_the_first_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -122,6 +122,33 @@ def test_a_live_table_is_asked_and_an_input_of_a_join_is_named(spark: SparkSessi
     assert "because its source of input 2 (right) has had no later time since" in said
 
 
+def test_without_a_window_it_is_the_one_that_waits_longest(spark: SparkSession, tmp_path: Path) -> None:
+    """The first to end of those with rows that were not shown, of any key."""
+    put(tmp_path / "in", "a", [(130, "a", 1), (70, "b", 2), (75, "c", 3), (150, "b", 4)])
+    named = source(spark, tmp_path / "in", watermark="2 minutes", name="clicks")
+    minutes = named.window("1 minute", allowed_lateness="1 hour").combine(by="user", total=uc.Sum("x"))
+    writer = minutes.write_stream(checkpoint=tmp_path / "c").format("noop").trigger(availableNow=True)
+    query = writer.start()
+    query.awaitTermination()
+    progress = uc.progress(query)
+    assert progress is not None
+    assert [(one.input, one.name) for one in progress.stages[0].sources] == [(1, "clicks")]
+    said = uc.why(query)
+    assert said.startswith("window 1970-01-01 00:01:00 - 00:02:00 of user='b' has 1 row and has not been shown: it ")
+    assert said.endswith(", has passed 1970-01-01 00:02:00; 3 more windows of step 1 wait")
+    assert uc.why(tmp_path / "c", user="a").startswith("window 1970-01-01 00:02:00 - 00:03:00 of user='a' has 1 row")
+    with pytest.raises(InvalidArgument, match=r"no grouping has the key \(name\)"):
+        uc.why(tmp_path / "c", name="a")
+    put(tmp_path / "in", "b", [(1000, "b", 1)])
+    put(tmp_path / "in", "c", [(1001, "b", 1)])
+    ran(minutes, tmp_path / "c")
+    ran(minutes, tmp_path / "c")
+    assert uc.why(tmp_path / "c", user="a") == (
+        "no window of the key (user) has rows that were not shown; the state holds 5 windows, and "
+        "uc.why(query, window='2026-05-01 12:00', user='ada') says of one of them what it waits for"
+    )
+
+
 def test_a_window_in_many_and_one_without_a_time_to_wait_for(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "a", ROWS)
     rows = source(spark, tmp_path / "in")
@@ -148,8 +175,6 @@ def test_a_row_is_judged(spark: SparkSession, tmp_path: Path) -> None:
         uc.why(tmp_path / "c", row={"ts": 0, "user": "c"}, user="c")
     with pytest.raises(InvalidArgument, match=r"needs the columns of a key: the checkpoint .* has \(user\) of step 1"):
         uc.why(tmp_path / "c", row={"ts": 0})
-    with pytest.raises(InvalidArgument, match="needs a window, as in"):
-        uc.why(tmp_path / "c")
 
 
 def test_what_cannot_be_asked_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -7,15 +7,18 @@ import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.errors import PythonException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import SparkSession
 from streams import changed
 
 import uncombine as uc
 from uncombine.sparkops.inputs import DataFrameInput
+from uncombine.sparkops.routes.streaming import require_rocksdb
+from uncombine.sparkops.session import setting, shuffle_partitions
 
 
 def fake_java(folder: Path, says: str) -> None:
@@ -146,3 +149,19 @@ def test_a_function_that_starts_a_session_in_a_worker(spark: SparkSession) -> No
     rows = spark.range(1).selectExpr("id", "timestamp_micros(id) AS ts")
     with pytest.raises(PythonException, match=r"a worker of Spark calls uc\.session\(\), which only the driver can"):
         uc.flow(rows).map(starts).df.collect()
+
+
+def test_a_setting_that_a_service_hides_is_as_one_that_is_not_set() -> None:
+    """As on serverless compute, where asking for it is an error."""
+
+    class Hidden:
+        class conf:
+            @staticmethod
+            def get(name: str) -> str:
+                raise PySparkException(f"{name} is not available")
+
+    hidden: Any = Hidden
+    assert setting(hidden, "spark.sql.ansi.enabled") is None
+    assert setting(hidden, "spark.sql.ansi.enabled", "true") == "true"
+    assert shuffle_partitions(hidden) == 200
+    require_rocksdb(hidden)

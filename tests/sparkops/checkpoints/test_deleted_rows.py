@@ -44,7 +44,7 @@ def test_a_later_step_takes_the_rows_out_of_its_contents(spark: SparkSession, tm
     files = uc.Files(str(tmp_path / "in"), order="name")
     two = users(uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=2)))
     assert [row["n"] for row in run(two, URLS[0], tmp_path, "old")] == [5]
-    made = uc.checkpoint(tmp_path / "old", spark=spark).delete(where=uc.col("user") == "a", to=str(tmp_path / "new"))
+    made = uc.checkpoint(tmp_path / "old", spark=spark).delete(user="a", to=str(tmp_path / "new"))
     assert made.remains[0].startswith("step 2, a grouping by (): values inside contents of other keys")
     put(tmp_path / "in", "b", THEN)
     assert [row["n"] for row in run(two, URLS[0], tmp_path, "new")] == [3 + len(THEN)]
@@ -62,6 +62,12 @@ def test_wrong_deletions_are_refused(spark: SparkSession, tmp_path: Path) -> Non
         found.delete(where=uc.coalesce(True), to=new)
     with pytest.raises(InvalidArgument, match="the state has 'user'"):
         found.delete(where=uc.col("name") == "a", to=new)
+    with pytest.raises(InvalidArgument, match="needs a key or a condition: write user='ada'"):
+        found.delete(to=new)
+    with pytest.raises(InvalidArgument, match=r"where=col\('who'\) == 'a' reads, .* the state has 'user'"):
+        found.delete(who="a", to=new)
+    with pytest.raises(InvalidArgument, match=r"where=col\('who'\).is_null\(\) reads"):
+        found.delete(who=None, to=new)
     assert not Path(new).exists()
     put(tmp_path / "in", "b", THEN)
     run(one, URLS[0], tmp_path, "old")
