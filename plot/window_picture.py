@@ -75,6 +75,7 @@ def windows(
     slanted(axes[-1][0])
     if title:
         figure.suptitle(title, fontsize=12)
+        figure.subplots_adjust(top=max(1 - 0.8 / figure.get_size_inches()[1], 0.5))
     return figure
 
 

@@ -135,7 +135,9 @@ def reached_into(source: str) -> set[str]:
     return {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)} & CLASSIC
 
 
-@pytest.mark.parametrize("module", sorted((ROOT / "sparkops").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "module", sorted((ROOT / "sparkops").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_nothing_reaches_into_the_jvm(module: Path) -> None:
     assert reached_into(module.read_text()) == set()
 
