@@ -78,7 +78,7 @@ def query_of_task() -> str:
     told = dict(part.split(" = ", 1) for part in parts if " = " in part)
     if not {"id", "batch"} <= told.keys():
         return ""
-    name = f"id {told['id']}" if parts[0].startswith("id = ") else repr(parts[0])
+    name = f"id {told['id']}" if not parts[0] or parts[0].startswith("id = ") else repr(parts[0])
     return f" (query {name}, batch {told['batch']})"
 
 
