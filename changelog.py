@@ -6,29 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .changelogs import Changelog, Debezium, DeltaFeed, Flink, KafkaUpsert, Ops, Postgres, SparkUpdate
-from .changelogs.base import several
 from .changelogs.writing import Writing
 from .combiners.aggregate import as_table
-from .errors import InvalidArgument, nearest
+from .errors import InvalidArgument
 from .flows.result import Result
-
-NAMES: Mapping[str, Callable[[tuple[str, ...]], Changelog]] = {
-    "debezium": lambda keys: Debezium(),
-    "debezium_flat": lambda keys: Debezium(keys, flat=True),
-    "debezium_json": lambda keys: Debezium(json=True),
-    "delta": lambda keys: DeltaFeed(),
-    "flink": lambda keys: Flink(),
-    "flink_upsert": lambda keys: Flink(keys=keys),
-    "kafka": lambda keys: KafkaUpsert(keys),
-    "postgres": lambda keys: Postgres(),
-    "spark_update": lambda keys: SparkUpdate(keys),
-}
-"""The formats by name, for some keys."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +79,9 @@ def to(
     >>> uc.changelog.to("kafka", keys="k")(rows).to_pylist()
     [{'key': '{"k":"a"}', 'value': '{"k":"a","n":2}'}]
     """
-    if isinstance(format, Changelog):
-        return To(Writing.of(format, keys, diff, pane))
-    if not isinstance(format, str):
+    if not isinstance(format, str | Changelog):
         raise InvalidArgument(f"to() takes the name of a format or a format, not {format!r}")
-    if format not in NAMES:
-        raise InvalidArgument(f"to() knows no format {format!r}: {nearest(format, NAMES)}")
-    named = several(keys, "keys=")
-    return To(Writing(format=NAMES[format](named), keys=named, diff=diff, pane=pane))
+    return To(Writing.of(format, keys, diff, pane))
 
 
 __all__ = ["Changelog", "Debezium", "DeltaFeed", "Flink", "KafkaUpsert", "Ops", "Postgres", "SparkUpdate", "To", "to"]

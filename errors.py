@@ -129,6 +129,14 @@ class UnreadableMessage(UncombineError, ValueError):
     """A message of a topic cannot be read in the form that the flow was told."""
 
 
+class MessageTooLarge(UncombineError, ValueError):
+    """A row makes a message that is larger than its topic, or the client, takes."""
+
+
+class WriterReplaced(UncombineError, RuntimeError):
+    """Another run writes the topic of a query now, or a transaction took too long, so that nothing of it counts."""
+
+
 class StateMismatch(UncombineError, ValueError):
     """Data that the library stored or sent was made by another flow, combiner or version, or is damaged."""
 

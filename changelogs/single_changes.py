@@ -66,6 +66,26 @@ def pairs(rows: pa.Table, weights: np.ndarray, keys: Sequence[str]) -> tuple[pa.
     return rows.take(pa.array(order)) if moved else rows, sign[order], partner[order]
 
 
+def net(rows: pa.Table, weights: np.ndarray, keys: Sequence[str]) -> tuple[pa.Table, np.ndarray]:
+    """The rows whose weights do not sum to zero, with these sums; of each key the retractions come first.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> rows, left = net(pa.table({"k": ["a", "a", "a"], "n": [2, 1, 7]}), np.array([1, -1, 0]), ["k"])
+    >>> rows["n"].to_pylist(), left
+    ([1, 2], array([-1,  1]))
+    """
+    if not rows.num_columns:
+        return rows, weights
+    low, high = hash_rows_128([Column(rows[name]) for name in rows.column_names])
+    _, first, sums = netted(low, high, weights)
+    first, sums = first[sums != 0], sums[sums != 0]
+    rows = rows.take(pa.array(first))
+    if keys and len(sums):
+        order = np.lexsort((sums > 0, key_groups(rows, keys).codes))
+        rows, sums = rows.take(pa.array(order)), sums[order]
+    return rows, sums
+
+
 def latest(rows: pa.Table, weights: np.ndarray, keys: Sequence[str], who: str) -> tuple[pa.Table, np.ndarray]:
     """The last row of each key that changed, and a mask of the keys that have none left, by first appearance.
 
@@ -102,4 +122,4 @@ def latest(rows: pa.Table, weights: np.ndarray, keys: Sequence[str], who: str) -
     return rows.take(pa.array(chosen)), net[chosen] < 0
 
 
-__all__ = ["latest", "pairs"]
+__all__ = ["latest", "net", "pairs"]

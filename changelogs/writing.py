@@ -5,16 +5,33 @@ Guarded by tests/changelogs/test_changelogs_out.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ..combiners.aggregate import weights_of
 from ..combiners.rows.plain_types import plain_table
-from ..errors import require_column
+from ..errors import InvalidArgument, nearest, require_column
 from ..panes.state.pane_type import PANE
 from .base import Changelog, several
+from .debezium import Debezium
+from .kafka import KafkaUpsert
+from .postgres import Postgres
+from .worded import DeltaFeed, Flink, SparkUpdate
+
+NAMES: Mapping[str, Callable[[tuple[str, ...]], Changelog]] = {
+    "debezium": lambda keys: Debezium(),
+    "debezium_flat": lambda keys: Debezium(keys, flat=True),
+    "debezium_json": lambda keys: Debezium(json=True),
+    "delta": lambda keys: DeltaFeed(),
+    "flink": lambda keys: Flink(),
+    "flink_upsert": lambda keys: Flink(keys=keys),
+    "kafka": lambda keys: KafkaUpsert(keys),
+    "postgres": lambda keys: Postgres(),
+    "spark_update": lambda keys: SparkUpdate(keys),
+}
+"""The formats by name, for some keys."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +45,13 @@ class Writing:
     """True if the column `pane` is written."""
 
     @classmethod
-    def of(cls, format: Changelog, keys: str | Sequence[str] | None, diff: str, pane: bool) -> Writing:
+    def of(cls, format: str | Changelog, keys: str | Sequence[str] | None, diff: str, pane: bool) -> Writing:
         """The writing with keys as users give them; if they give none, with those of the format."""
+        if isinstance(format, str):
+            if format not in NAMES:
+                raise InvalidArgument(f"to() knows no format {format!r}: {nearest(format, NAMES)}")
+            named = several(keys, "keys=")
+            return cls(format=NAMES[format](named), keys=named, diff=diff, pane=pane)
         names = keys if keys is not None else getattr(format, "keys", None)
         return cls(format=format, keys=several(names, "keys="), diff=diff, pane=pane)
 
@@ -45,4 +67,4 @@ class Writing:
         return self.format.written(rows.combine_chunks(), weights, self.keys)
 
 
-__all__ = ["Writing"]
+__all__ = ["NAMES", "Writing"]

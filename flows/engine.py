@@ -16,7 +16,7 @@ from ..errors import InvalidArgument
 from ..panes.stage import Stage, StageInput
 from .changelog_reading import Reading
 from .result import Result
-from .tuning import LiveQuery
+from .tuning import LiveQuery, TopicTarget
 
 if TYPE_CHECKING:
     from ..panes.state.seed import Seed
@@ -106,6 +106,12 @@ class Engine(ABC, Generic[FlowT]):
     @abstractmethod
     def to_table(self, flow: FlowT, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
         """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it."""
+
+    @abstractmethod
+    def to_kafka(
+        self, flow: FlowT, target: TopicTarget, keys: str | Sequence[str] | None, query: LiveQuery | None
+    ) -> Any:
+        """Write the result of a bounded flow into a topic, or start the `query` that writes each batch of a stream."""
 
     @abstractmethod
     def explain(self, flow: FlowT) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InvalidArgument
 from .engine import Source
 from .settings import Settings, check_ingress
-from .tuning import LiveQuery
+from .tuning import LiveQuery, TopicTarget
 
 if TYPE_CHECKING:
     from ..panes.state.seed import Seed
@@ -103,6 +103,78 @@ class Outputs:
         endless = self.source.streaming and self.source.engine.has_streams
         query = LiveQuery.of(checkpoint, trigger, same, start, endless)
         return self.source.engine.to_table(self, target, keys, query)
+
+    def to_kafka(
+        self,
+        servers: str | Sequence[str],
+        topic: str,
+        keys: str | Sequence[str] | None = None,
+        *,
+        changelog: Any = None,
+        checkpoint: str | PathLike[str] | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        same: Sequence[str] = (),
+        start: Seed | str | None = None,
+        left_out: str | None = None,
+        wait: str = "1 minute",
+        options: Mapping[str, str | int | float | bool] | None = None,
+    ) -> Any:
+        """Write the result into a topic of Kafka: once for a bounded flow, or after each batch of a stream.
+
+        A message has the key columns as JSON as its key, so that a compacted topic keeps the last of each key, and JSON
+        as its value. The rows of a batch are netted first. In this process all messages are one transaction. On Spark
+        each shard writes its part of a batch in a transaction of its own, with a marker of the batch in the topic
+        `<topic>.uncombine`, which is made if it is missing. A shard that has the batch already writes nothing when the
+        batch is repeated. So a reader of committed messages gets each shard's batch once, whatever is killed. Not
+        promised: that it sees all shards of a batch at once, or the same for readers of uncommitted messages. A bounded
+        flow on Spark that fails may have written some shards, and the next call writes all again.
+
+        Parameters
+        ----------
+        servers
+            The servers to begin with, "host:port", several as a list or with commas.
+        topic
+            The topic, which is there already.
+        keys
+            The columns that no two rows share; those of the last grouping, and its window, if not given.
+        changelog
+            The form of values: None for rows that are never retracted; "kafka", the last row of each key, and a null
+            for a key that is gone; "debezium", an envelope with the row before and after; "diff", the row with its
+            weight; "debezium_flat", "delta", "flink", "flink_upsert", "spark_update" or a format, as `uc.changelog.to`
+            has them.
+        checkpoint, trigger, same, start
+            For a stream, as in `to_table`. The checkpoint belongs to the topic. A seed's corrections come with the
+            first batch.
+        left_out
+            A topic for the rows that steps leave out, and for what cannot be read, as JSON with the columns of
+            `left_out`. They are in the same transactions.
+        wait
+            How long brokers may be away before a flow fails.
+        options
+            Options of librdkafka, such as `{"security.protocol": "SASL_SSL", "sasl.password": ...}`. Their values are
+            never shown.
+
+        Returns
+        -------
+        StreamingQuery or None
+            For a stream Spark's query.
+
+        Examples
+        --------
+        >>> import uncombine as uc
+        >>> rows = [{"ts": 0, "user": "ada", "score": 3}]
+        >>> totals = uc.flow(rows).window("global", "each row").combine(by="user", total=uc.Sum("score"))
+        >>> totals.to_kafka("host:9092", "totals", changelog="debezum")
+        Traceback (most recent call last):
+            ...
+        uncombine.errors.InvalidArgument: to_kafka() has no changelog= 'debezum': did you mean 'debezium'?
+        """
+        endless = self.source.streaming and self.source.engine.has_streams
+        query = LiveQuery.of(checkpoint, trigger, same, start, endless, "to_kafka")
+        target = TopicTarget(
+            servers=servers, topic=topic, changelog=changelog, left_out=left_out, wait=wait, options=options
+        )
+        return self.source.engine.to_kafka(self, target, keys, query)
 
     @property
     def left_out(self) -> Any:

@@ -6,7 +6,7 @@ Guarded by tests/flows/test_tuning.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any, Literal
 
@@ -59,7 +59,7 @@ class Tuning(NamedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class LiveQuery:
-    """The options of the query that keeps a table up to date."""
+    """The options of the query that keeps a table or a topic up to date."""
 
     checkpoint: str
     trigger: Mapping[str, Any] | None
@@ -75,8 +75,9 @@ class LiveQuery:
         same: Sequence[str],
         start: Seed | str | None,
         endless: bool,
+        way: str = "to_table",
     ) -> LiveQuery | None:
-        """The options that a user gave to `to_table`; None for a table that is written once, of a flow that ends."""
+        """The options that a user gave to a way out; None for one that is written once, of a flow that ends."""
         if trigger is not None and not isinstance(trigger, Mapping):
             raise InvalidArgument(
                 'trigger= must be a mapping such as {"processingTime": "10 seconds"} or {"availableNow": True}, but '
@@ -86,11 +87,23 @@ class LiveQuery:
             return cls(checkpoint=fspath(checkpoint), trigger=trigger, same=same, start=start)
         if endless:
             raise InvalidArgument(
-                "to_table() of a stream needs checkpoint=, the folder in which the query keeps its progress"
+                f"{way}() of a stream needs checkpoint=, the folder in which the query keeps its progress"
             )
         if trigger is not None or same or start is not None:
-            raise InvalidArgument("to_table() of a bounded flow writes once: leave trigger=, same= and start= out")
+            raise InvalidArgument(f"{way}() of a bounded flow writes once: leave trigger=, same= and start= out")
         return None
 
 
-__all__ = ["LiveQuery", "Tuning"]
+@dataclass(frozen=True, kw_only=True)
+class TopicTarget:
+    """The topic of Kafka that a flow is written to, as a user named it."""
+
+    servers: str | Sequence[str]
+    topic: str
+    changelog: Any
+    left_out: str | None
+    wait: str
+    options: Mapping[str, str | int | float | bool] | None = field(repr=False)
+
+
+__all__ = ["LiveQuery", "TopicTarget", "Tuning"]

@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import BrokerUnreachable, InvalidArgument, LibraryMissing, TypeMismatch
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, Producer
     from confluent_kafka.admin import AdminClient
 
 _Value = TypeVar("_Value")
@@ -42,6 +43,15 @@ _FIXED = {
 }
 """The options of the client that the library sets, and what a user does instead."""
 
+_OF_WRITERS = {
+    "transactional.id": "the checkpoint and the shards name the transactions",
+    "enable.idempotence": "each message is written once",
+    "acks": "a message counts when all replicas have it",
+    "group.id": "nothing is read as a group",
+    "auto.offset.reset": "nothing is read but the markers of batches",
+}
+"""The options of a client that writes, which the library sets too."""
+
 _READER = {
     "group.id": "uncombine-reader",
     "enable.auto.commit": False,
@@ -53,6 +63,9 @@ _READER = {
 
 _QUICK = {"fetch.wait.max.ms": 100, "fetch.error.backoff.ms": 50, "reconnect.backoff.max.ms": 1000}
 """Options with which the end of a partition is seen soon; those of the user come first."""
+
+_WRITER: dict[str, Any] = {"partitioner": "murmur2_random", "linger.ms": 20, "delivery.report.only.error": True}
+"""Options of a client that writes: a key has the partition that Java's clients give it. The user's come first."""
 
 _SHOWN = frozenset({"security.protocol", "sasl.mechanism", "sasl.mechanisms", "client.id"})
 """The options whose values are no secrets, so that errors may have them."""
@@ -78,9 +91,13 @@ class Cluster:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     wait: float = field(default=60.0, repr=False)
     """The seconds for which a broker may be away."""
+    who: str = field(default="uc.Kafka", repr=False)
+    """The call that was given the servers and the options, in messages."""
+    writes: bool = field(default=False, repr=False)
+    """True if messages are written too."""
 
     def __post_init__(self) -> None:
-        check_options(self.options)
+        check_options(self.options, self.who, _FIXED | (_OF_WRITERS if self.writes else {}))
 
     @property
     def admin(self) -> AdminClient:
@@ -109,6 +126,16 @@ class Cluster:
         client.unassign()
         idle.append(client)
 
+    def producer(self, transactional_id: str | None, failed: Callable[[Any, Any], None], **more: Any) -> Producer:
+        """A new client that writes messages; `failed` gets the error and the message of one that was not written."""
+        from confluent_kafka import Producer
+
+        own: dict[str, Any] = {"enable.idempotence": True, "on_delivery": failed}
+        if transactional_id is not None:
+            own["transactional.id"] = transactional_id
+        client: Producer = self._made(Producer, _WRITER | more | dict(self.options) | own)
+        return client
+
     def asked(self, what: str, ask: Callable[[], _Value], wait: float | None = None) -> _Value:
         """The answer of the cluster, which is asked again while no broker answers; raise after `wait` seconds."""
         from confluent_kafka import KafkaException
@@ -129,7 +156,7 @@ class Cluster:
         """The error for a cluster that does not answer."""
         return BrokerUnreachable(
             f"no broker of {self.servers} answers, to {what}{self._because(fault)}: start it, or look at the servers "
-            "and at the options= of uc.Kafka"
+            f"and at the options= of {self.who}"
         )
 
     def refusal(self, what: str, fault: object) -> BrokerUnreachable:
@@ -168,7 +195,7 @@ class Cluster:
             fault = error.args[0] if error.args else error
             words = getattr(fault, "str", lambda: str(fault))()
             raise InvalidArgument(
-                f"the client of Kafka does not take options= of uc.Kafka: {self.safe(words)}"
+                f"the client of Kafka does not take options= of {self.who}: {self.safe(words)}"
             ) from None
 
 
@@ -178,7 +205,9 @@ _last_errors: dict[tuple[Any, ...], str] = {}
 """The last error that the client of a cluster has told, which says more than that a request timed out."""
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_options(
+    options: Mapping[str, Any], who: str = "uc.Kafka", fixed: Mapping[str, str] = MappingProxyType(_FIXED)
+) -> None:
     """Raise for options that the client does not take, or that the library sets.
 
     >>> check_options({"group.id": "totals"})
@@ -187,22 +216,22 @@ def check_options(options: Mapping[str, Any]) -> None:
     uncombine.errors.InvalidArgument: options= of uc.Kafka cannot set 'group.id': give group=
     """
     for name, value in options.items():
-        if name in _FIXED:
-            raise InvalidArgument(f"options= of uc.Kafka cannot set {name!r}: {_FIXED[name]}")
+        if name in fixed:
+            raise InvalidArgument(f"options= of {who} cannot set {name!r}: {fixed[name]}")
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
             raise TypeMismatch(
-                f"options= of uc.Kafka takes texts, numbers and bools by the names of librdkafka, such as "
+                f"options= of {who} takes texts, numbers and bools by the names of librdkafka, such as "
                 f"{{'security.protocol': 'SSL'}}, but {name!r} is a {type(value).__name__}"
             )
 
 
-def require_client() -> None:
+def require_client(words: str = "uc.Kafka reads messages") -> None:
     """Raise unless the client is installed."""
     try:
         import confluent_kafka  # noqa: F401
     except ImportError:
         raise LibraryMissing(
-            "uc.Kafka reads messages with confluent-kafka, which is not installed: pip install 'uncombine[kafka]'"
+            f"{words} with confluent-kafka, which is not installed: pip install 'uncombine[kafka]'"
         ) from None
 
 

@@ -51,7 +51,7 @@ BYTES_AT_ONCE = 32 << 20
 TABLE_BYTES = 64 << 20
 """The bytes of values in a table; one value may have more."""
 
-_TICK = 1.0
+_TICK = 0.1
 """The seconds for which the client is asked at once."""
 
 

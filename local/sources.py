@@ -23,13 +23,14 @@ from ..flows.engine import Engine, Source
 from ..flows.flow import Flow
 from ..flows.graph import graph_of
 from ..flows.result import Result
-from ..flows.tuning import LiveQuery
+from ..flows.tuning import LiveQuery, TopicTarget
 from ..panes.state.seed import Seed
 from ..tables import write_result
 from .final_run import are_many, in_slices, why_not_final
 from .running import run
 from .script import Entry
 from .source_rows import SourceRows
+from .topic_output import write_topic
 
 
 class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
@@ -80,6 +81,16 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
                 "streaming=True"
             )
         write_result(flow, target, keys, lambda settled: run(settled, None).panes)
+
+    def to_kafka(
+        self, flow: Flow, target: TopicTarget, keys: str | Sequence[str] | None, query: LiveQuery | None
+    ) -> None:
+        if query is not None:
+            raise InvalidArgument(
+                "to_kafka() of a flow without Spark writes once: leave checkpoint= out, or give uc.flow() spark= and "
+                "streaming=True"
+            )
+        write_topic(flow, target, keys)
 
     def left_out(self, flow: Flow) -> Any:
         raise InvalidArgument(

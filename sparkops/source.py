@@ -23,10 +23,11 @@ from ..flows.flow import Flow, FlowSource, input_of
 from ..flows.graph import groupings_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.result import Result
-from ..flows.tuning import LiveQuery
+from ..flows.tuning import LiveQuery, TopicTarget
 from ..local.local_inputs import source_tables
 from ..local.running import run
 from ..local.script import Elements, Entry
+from ..local.topic_output import topic_flow
 from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
@@ -50,6 +51,7 @@ from .sql_types import arrow_type, dataframe_of, spark_schema, spark_type
 from .stream_writer import checked_writer
 from .tables.live_table import live_table
 from .time_modes import as_stored, choice_of
+from .topics.live_topic import live_topic, write_topic
 from .tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
@@ -211,6 +213,24 @@ class SparkSource(Source[Flow], Engine[Flow]):
             raise InvalidArgument("to_table() of a bounded flow writes once: leave checkpoint= out")
         write_table(flow, target, keys, self.route)
         return None
+
+    def to_kafka(
+        self, flow: Flow, target: TopicTarget, keys: str | Sequence[str] | None, query: LiveQuery | None
+    ) -> Any:
+        if flow.source.streaming:
+            assert query is not None
+            return live_topic(flow, self.input.spark, self._routed, target, keys, query)
+        if query is not None:
+            raise InvalidArgument("to_kafka() of a bounded flow writes once: leave checkpoint= out")
+        settled, output = topic_flow(flow, target, keys)
+        output.check()
+        beside = output.left_out is not None
+        write_topic(route_with_left_out(settled, self._input(settled)).df() if beside else settled.df, output)
+        return None
+
+    def _routed(self, flow: Flow, beside: bool) -> Route:
+        """The route of a flow, which shows the rows that steps leave out beside the result if it is asked to."""
+        return route_with_left_out(flow, self._input(flow)) if beside else self.route(flow)
 
     def route(self, flow: Flow) -> Route:
         """The route on which Spark runs a flow over this source."""

@@ -130,19 +130,19 @@ def table_flow(flow: Flow, keys: str | Sequence[str] | None = None) -> tuple[Flo
     require_weights(flow, "a table")
     if diff is None and output.panes and DIFF in schema.names:
         schema = schema.remove(schema.names.index(DIFF))
-    layout = Layout(rows=schema, keys=tuple(_flat_names(schema, _keys(flow, schema, keys))), diff=diff)
+    layout = Layout(rows=schema, keys=tuple(_flat_names(schema, keys_of(flow, schema, keys))), diff=diff)
     _check(layout)
     return flow, layout
 
 
-def retracting_flow(flow: Flow) -> Flow:
-    """The flow, whose last grouping retracts a row that it shows again."""
+def retracting_flow(flow: Flow, what: str = "a table") -> Flow:
+    """The flow, whose last grouping retracts a row that it shows again, for a table or a topic."""
     last = flow.stages[-1] if flow.stages else None
     if not isinstance(last, GroupingStage):
         return flow
     if not last.drops_late:
         raise InvalidArgument(
-            "late='duplicate' gives late rows a window of their own, which would replace the row that a table has of "
+            f"late='duplicate' gives late rows a window of their own, which would replace the row that {what} has of "
             "the window that expired: use late='drop', and read them with left_out"
         )
     grouping = last.grouping
@@ -151,7 +151,7 @@ def retracting_flow(flow: Flow) -> Flow:
     if last.open_grouping.options.get("mode") is not None:
         raise InvalidArgument(
             f"mode={grouping.mode!r} can show a window more than once and does not say which rows a pane replaces: use "
-            "mode='retracting' for a table, or leave mode= out"
+            f"mode='retracting' for {what}, or leave mode= out"
         )
     return replace(flow, stages=(*flow.stages[:-1], replace(last, grouping=grouping.with_mode("retracting"))))
 
@@ -167,7 +167,8 @@ def require_weights(flow: Flow, what: str) -> None:
         )
 
 
-def _keys(flow: Flow, schema: pa.Schema, keys: str | Sequence[str] | None) -> list[str]:
+def keys_of(flow: Flow, schema: pa.Schema, keys: str | Sequence[str] | None) -> list[str]:
+    """The columns that no two rows share: those that a user names, or the keys and the window of the last grouping."""
     if keys is not None:
         names = column_names(keys, "keys=")
         columns = [names] if isinstance(names, str) else list(names)
@@ -223,4 +224,4 @@ def is_pane(field: pa.Field) -> bool:
     return field.name == _PANE and field.type == PANE
 
 
-__all__ = ["CHANGE", "Layout", "is_pane", "require_weights", "retracting_flow", "table_flow"]
+__all__ = ["CHANGE", "Layout", "is_pane", "keys_of", "require_weights", "retracting_flow", "table_flow"]

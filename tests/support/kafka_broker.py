@@ -134,6 +134,31 @@ listener.name.sasl_plaintext.plain.sasl.jaas.config={_PLAIN} username="broker" p
     }
 
 
+def committed(broker: Broker, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """The keys and values of all messages of a topic that a reader of committed messages sees, by partition."""
+    options = {
+        "bootstrap.servers": broker.servers,
+        "group.id": "a reader",
+        "log_level": 2,
+        "enable.partition.eof": True,
+    }
+    consumer = ck.Consumer({**options, "isolation.level": "read_committed", "enable.auto.commit": False})
+    out = list[tuple[bytes | None, bytes | None]]()
+    for number in sorted(broker.admin.list_topics(timeout=30).topics[topic].partitions):
+        end = consumer.get_watermark_offsets(ck.TopicPartition(topic, number), timeout=30)[1]
+        consumer.assign([ck.TopicPartition(topic, number, ck.OFFSET_BEGINNING)])
+        until = time.monotonic() + 120
+        while consumer.position([ck.TopicPartition(topic, number)])[0].offset < end and end:
+            assert time.monotonic() < until, f"a transaction is open in {topic}/{number}"
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                out.append((message.key(), message.value()))
+            elif message is not None and message.offset() >= end:
+                break
+    consumer.close()
+    return out
+
+
 def _quiet(true: Any) -> bool:
     try:
         return bool(true())
