@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .changelogs import Changelog, Debezium, DeltaFeed, Flink, KafkaUpsert, Ops, Postgres, SparkUpdate
-from .changelogs.writing import Writing
+from .changelogs.writing import NAMES, Writing
 from .combiners.aggregate import as_table
-from .errors import InvalidArgument
+from .errors import InvalidArgument, nearest
 from .flows.result import Result
 
 
@@ -81,6 +81,8 @@ def to(
     """
     if not isinstance(format, str | Changelog):
         raise InvalidArgument(f"to() takes the name of a format or a format, not {format!r}")
+    if isinstance(format, str) and format not in NAMES:
+        raise InvalidArgument(f"to() knows no format {format!r}: {nearest(format, NAMES)}")
     return To(Writing.of(format, keys, diff, pane))
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..combiners.aggregate import weights_of
 from ..combiners.rows.plain_types import plain_table
-from ..errors import InvalidArgument, nearest, require_column
+from ..errors import require_column
 from ..panes.state.pane_type import PANE
 from .base import Changelog, several
 from .debezium import Debezium
@@ -48,8 +48,6 @@ class Writing:
     def of(cls, format: str | Changelog, keys: str | Sequence[str] | None, diff: str, pane: bool) -> Writing:
         """The writing with keys as users give them; if they give none, with those of the format."""
         if isinstance(format, str):
-            if format not in NAMES:
-                raise InvalidArgument(f"to() knows no format {format!r}: {nearest(format, NAMES)}")
             named = several(keys, "keys=")
             return cls(format=NAMES[format](named), keys=named, diff=diff, pane=pane)
         names = keys if keys is not None else getattr(format, "keys", None)

@@ -30,7 +30,7 @@ AT_ONCE = 10_000
 """The messages that become objects of Python at once."""
 
 LEAST_TIME, MOST_TIME, PER_ROW = 60_000, 900_000, 0.1
-"""The milliseconds for which a transaction may be open: at least, at most (as brokers have it), and for each message."""
+"""The milliseconds for which a transaction may be open: at least, at most as brokers have it, and for a message."""
 
 ANY = -1
 """The partition of a message that its key chooses."""
@@ -169,8 +169,8 @@ class Sender:
             raise self._too_large(key, topic, None)
         if first.name() == "INVALID_RECORD":
             raise InvalidArgument(
-                f"topic {topic!r} refuses a message of key {_shown(key)}: a compacted topic takes none without a key, so "
-                "give keys=, or another topic"
+                f"topic {topic!r} refuses a message of key {_shown(key)}: a compacted topic takes none without a key, "
+                "so give keys=, or another topic"
             )
         if first.name() in _FINAL or first.name().endswith("AUTHORIZATION_FAILED"):
             raise self.cluster.refusal(f"take messages of topic {topic!r}", first)
@@ -203,9 +203,9 @@ class Sender:
     def _replaced(self, fault: KafkaError) -> Exception:
         if fault.name() in _REPLACED:
             return WriterReplaced(
-                f"the transaction {self.name} is another writer's now, or was open too long and is aborted: let one run "
-                "at a time write with a checkpoint, and if it is the only one, give a longer 'transaction.timeout.ms' in "
-                "options="
+                f"the transaction {self.name} is another writer's now, or was open too long and is aborted: let one "
+                "run at a time write with a checkpoint, and if it is the only one, give a longer "
+                "'transaction.timeout.ms' in options="
             )
         return self.cluster.refusal("take a transaction", fault)
 

@@ -1,4 +1,4 @@
-"""Messages written in transactions with markers: once for readers of committed messages, whatever happens to writers."""
+"""Messages written in transactions with markers: once for those who read committed messages."""
 
 from __future__ import annotations
 
