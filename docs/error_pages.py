@@ -29,6 +29,13 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Read files": ("files", "urls", "sparkops/planners", "sparkops/scans"),
     "Read messages": ("messages",),
     "Read topics of Kafka": ("kafka", "local/topics", "sparkops/topics", "sparkops/planners/topic_planner"),
+    "Write topics of Kafka": (
+        "kafka/sending",
+        "kafka/markers",
+        "local/topic_output",
+        "sparkops/tables/live_topic",
+        "changelogs/records",
+    ),
     "Changelogs": ("changelogs",),
     "Run on Spark": ("sparkops", "metrics"),
     "Accumulators on Spark": ("sparkops/stored",),

@@ -4,7 +4,7 @@ The marker of a batch is written in the transaction of the batch's messages, so 
 are. A batch that is repeated looks for it, once the transaction of the earlier attempt has ended, and a shard that has
 it writes nothing. Markers of a query have the number of its shards beside them, which is the one of its first batch.
 
-Guarded by tests/kafka/test_sending.py and tests/sparkops/topics/test_topic_killed.py.
+Guarded by tests/kafka/test_sending.py and tests/sparkops/tables/test_topic_killed.py.
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ class Markers:
         try:
             self.cluster.asked(f"make topic {self.side!r}", make)
         except BrokerUnreachable as error:
-            raise BrokerUnreachable(
-                f"{error}: make it yourself, with one partition and cleanup.policy=compact"
-            ) from None
+            raise BrokerUnreachable(f"{error}: make it yourself, with cleanup.policy=compact") from None
         until = time.monotonic() + self.cluster.wait
         while not self._there():
             if time.monotonic() > until:

@@ -1,6 +1,6 @@
 """The way of a flow out to Kafka: the messages of its rows, and of the rows that it leaves out, each with its topic.
 
-Guarded by tests/kafka/test_local_to_kafka.py and tests/sparkops/topics/test_to_kafka.py.
+Guarded by tests/kafka/test_local_to_kafka.py and tests/sparkops/tables/test_to_kafka.py.
 """
 
 from __future__ import annotations

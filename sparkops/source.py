@@ -50,8 +50,8 @@ from .scans.faster import faster
 from .sql_types import arrow_type, dataframe_of, spark_schema, spark_type
 from .stream_writer import checked_writer
 from .tables.live_table import live_table
+from .tables.live_topic import live_topic, write_topic
 from .time_modes import as_stored, choice_of
-from .topics.live_topic import live_topic, write_topic
 from .tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
@@ -217,6 +217,11 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def to_kafka(
         self, flow: Flow, target: TopicTarget, keys: str | Sequence[str] | None, query: LiveQuery | None
     ) -> Any:
+        if ".connect." in type(self.input.spark).__module__:
+            raise InvalidArgument(
+                "to_kafka() does not run over Spark Connect: use a session of Spark itself, or write "
+                "flow.df.transform(uc.changelog.to('kafka', keys=...)) with Spark's own connector"
+            )
         if flow.source.streaming:
             assert query is not None
             return live_topic(flow, self.input.spark, self._routed, target, keys, query)

@@ -1,1 +1,1 @@
-"""Live tables of streaming queries, tables of bounded flows."""
+"""Queries that write a table, or a topic."""

@@ -3,7 +3,7 @@
 The rows of a batch are divided by their keys into as many shards as the first batch had, so that a shard has the same
 rows when the batch is repeated; then its marker says if they are written. `docs/design/exactly_once.md` has the proof.
 
-Guarded by tests/sparkops/topics/test_to_kafka.py and tests/sparkops/topics/test_topic_killed.py.
+Guarded by tests/sparkops/tables/test_to_kafka.py and tests/sparkops/tables/test_topic_killed.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from ..restarts import checked_route
 from ..routes.base import Route
 from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
-from ..tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,9 +65,7 @@ def live_topic(
     if is_checkpoint(spark, checkpoint):
         batches.begin(spark)
     function = BatchFunction(batches)
-    far = ".connect." in type(spark).__module__
-    writer = route.df().writeStream.foreachBatch(thin_function(batches) if far else function)
-    ready = writer.option("checkpointLocation", checkpoint)
+    ready = route.df().writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
     begun = last_plan(spark, checkpoint) if endless else NONE_YET
     listen(spark)
