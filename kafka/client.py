@@ -79,6 +79,10 @@ _AGAIN = (
 """The errors after which another try may succeed."""
 
 
+_STALE = ("FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "NOT_LEADER_FOR_PARTITION")
+"""The errors of a client that asks with what it knew before a broker came back, and does not learn: a new one does."""
+
+
 @dataclass(frozen=True)
 class Cluster:
     """The servers of a cluster, and how to reach them.
@@ -150,6 +154,8 @@ class Cluster:
                     raise self.refusal(what, fault) from None
                 if time.monotonic() >= until:
                     raise self.silence(what, fault) from None
+                if fault.name() in _STALE:
+                    _clients.pop(("admin", os.getpid(), *self._key), None)
                 time.sleep(PAUSE)
 
     def silence(self, what: str, fault: object = None) -> BrokerUnreachable:
