@@ -145,19 +145,18 @@ def test_rows_without_steps_and_deleted_keys(broker: Broker, spark: SparkSession
 def test_a_broker_that_restarts_in_the_middle_loses_and_doubles_nothing(
     broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
-    source, topic, rows = broker.topic(2), broker.topic(2), rows_of(0, 90)
+    source, topic, rows = broker.topic(2), broker.topic(2), rows_of(0, 60)
     options: Any = {"changelog": "kafka", "checkpoint": str(tmp_path / "c"), "wait": "3 minutes"}
     broker.send(source, rows[:30], acks="all")
     query = hours(broker, spark, source).to_kafka(broker.servers, topic, **options)
     try:
         query.processAllAvailable()
-        for first in (30, 60):
-            broker.send(source, rows[first : first + 30], acks="all")
-            away = threading.Timer(1, broker.start)
-            broker.kill()
-            away.start()
-            away.join()
-            query.processAllAvailable()
+        broker.send(source, rows[30:], acks="all")
+        away = threading.Timer(1, broker.start)
+        broker.kill()
+        away.start()
+        away.join()
+        query.processAllAvailable()
     finally:
         query.stop()
     assert upserted(broker, topic) == want(rows)

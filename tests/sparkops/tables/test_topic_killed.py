@@ -86,7 +86,7 @@ def agree(broker: Broker, folder: Path, seed: int, kills: int, upset: int) -> No
     assert texts == {f"bad {kill}": 1 for kill in range(bad)}
 
 
-@pytest.mark.kafka
+@pytest.mark.soak
 @pytest.mark.spark
 def test_a_query_that_is_killed_writes_each_change_once(broker: Broker, tmp_path: Path) -> None:
     agree(broker, tmp_path, seed=1, kills=10, upset=4)
