@@ -162,12 +162,12 @@ class Outputs:
         Examples
         --------
         >>> import uncombine as uc
-        >>> rows = [{"ts": 0, "user": "ada", "score": 3}]
-        >>> totals = uc.flow(rows).window("global", "each row").combine(by="user", total=uc.Sum("score"))
-        >>> totals.to_kafka("host:9092", "totals", changelog="debezum")
+        >>> rows = [{"ts": 0, "user": "ada"}]
+        >>> totals = uc.flow(rows).window("global").combine(by="user", n=uc.Count())
+        >>> totals.to_kafka("host:9092", "totals", left_out="totals")
         Traceback (most recent call last):
             ...
-        uncombine.errors.InvalidArgument: to_kafka() has no changelog= 'debezum': did you mean 'debezium'?
+        uncombine.errors.InvalidArgument: left_out= of to_kafka() is 'totals', the ...
         """
         endless = self.source.streaming and self.source.engine.has_streams
         query = LiveQuery.of(checkpoint, trigger, same, start, endless, "to_kafka")
