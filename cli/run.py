@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidArgument
-from ..flows.flow import Flow, last_groupings, weight_of
+from ..flows.flow import Flow
+from ..flows.flow_steps import last_groupings, weight_of
 from ..flows.result import Result
 from ..panes.grouping.grouping import DIFF
 from ..tables import target_of

@@ -12,7 +12,8 @@ from typing import Any
 from ..combiners.expressions.expr import Expr
 from ..panes.transforms import Transform
 from .fingerprint.flow import not_compared
-from .flow import Flow, stages_of
+from .flow import Flow
+from .flow_steps import stages_of
 from .transform_names import transform_names
 
 

@@ -13,9 +13,9 @@ Guarded by tests/local/test_local_flows.py, tests/sparkops/test_flow.py and test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, Never, ParamSpec, TypeAlias, TypeVar, Unpack
 
@@ -29,7 +29,7 @@ from ..errors import InvalidArgument, require_options
 from ..lookbacks.lookback import lookbacks_of
 from ..panes.distinct.distinct import Distinct
 from ..panes.distinct.stage import DistinctStage
-from ..panes.grouping.grouping import DIFF, Grouping, GroupingOptions, Mode
+from ..panes.grouping.grouping import Grouping, GroupingOptions, Mode
 from ..panes.grouping.stage import GroupingStage, OpenGrouping
 from ..panes.in_order.in_order import InOrder
 from ..panes.in_order.stage import InOrderStage
@@ -43,16 +43,14 @@ from ..panes.rolled.stage import RolledStage
 from ..panes.rows.options import RowOptions, StepOptions
 from ..panes.rows.stage import RowStage
 from ..panes.sample import sample
-from ..panes.selection import Select, dropping, renaming, without
+from ..panes.selection import Select, dropping, renaming
 from ..panes.stage import Stage, StageInput
 from ..panes.transforms import (
     Map,
     Transform,
     Where,
     WithColumns,
-    applied,
     function_of,
-    name_after,
     predicate_of,
 )
 from ..panes.with_time import with_time
@@ -60,6 +58,18 @@ from ..triggers import Trigger, as_trigger
 from ..windows import Global, Length, Span, Window, as_window, span
 from .answers import Answers
 from .engine import Engine, Source
+from .flow_steps import (
+    FlowSteps,
+    first_input,
+    input_of,
+    last_groupings,
+    leaves_of,
+    stages_of,
+    weight_of,
+    windows_of,
+    with_name,
+    without_counts,
+)
 from .join_step import Joined, JoinSide, join_asof_stage, join_stage
 from .outputs import Outputs
 from .result import Result
@@ -68,7 +78,6 @@ from .settings import (
     check_free,
     check_ingress,
     check_kept,
-    check_name,
     check_replay,
     check_sources,
 )
@@ -122,7 +131,7 @@ class FlowSource(Source["Flow"]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(Answers, Outputs, Adviser):
+class Flow(FlowSteps, Answers, Outputs, Adviser):
     """The steps that rows go through, as a value: every method returns a new flow and leaves this one as it is.
 
     Between two groupings, and before the first, rows are Arrow tables. `map` takes a function of a table, and
@@ -136,22 +145,8 @@ class Flow(Answers, Outputs, Adviser):
     """
 
     source: Source[Flow]
-    settings: Settings
-    source_schema: pa.Schema
-    stages: tuple[Stage, ...] = ()
-    transforms: tuple[Transform, ...] = ()
-    """The transforms after the last stage."""
     door: Callable[[Any, Source[Flow], Settings], Source[Flow]] | None = None
     """Opens other rows in the place of those of the source; None for a flow that no door has opened."""
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The columns of the flow, as an Arrow schema."""
-        schema = self.source_schema
-        for stage in self.stages:
-            schema = self._after(stage.transforms, schema)
-            schema = stage.operator(schema).output_schema
-        return self._after(self.transforms, schema)
 
     def where(self, predicate: Expr | Callable[[pa.Table], Any]) -> Flow:
         """Keep the rows for which an expression, or a function of an Arrow table, is true."""
@@ -611,9 +606,6 @@ class Flow(Answers, Outputs, Adviser):
         """The names for users, without the fields, of which engines build a query, and without second names."""
         return sorted(own_names(type(self)) - set(Flow.__dataclass_fields__))
 
-    def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
-        return applied(transforms, schema.empty_table()).schema
-
     def _stepped(
         self,
         kind: type[RowStage],
@@ -752,22 +744,6 @@ def _check_join(who: str, call: str, other: object, others: Mapping[str, Any], n
     require_options(others, names, f"{who}()")
 
 
-def with_name(flow: Flow, name: str | None) -> Flow:
-    """The flow with a name for its source, if it is a source without one."""
-    check_name(name)
-    if flow.settings.name is not None or flow.source.inputs:
-        return flow
-    return replace(flow, settings=replace(flow.settings, name=name))
-
-
-def without_counts(flow: Flow) -> Flow:
-    """The flow without the column `diff` of panes that are never retracted, each of which counts as one row."""
-    weight = None if input_of(flow).diff is not None else weight_of(flow)
-    if weight is None or weight not in flow.schema.names:
-        return flow
-    return replace(flow, transforms=(*flow.transforms, without(flow.schema.names, [weight])))
-
-
 def followed_flow(flow: Flow) -> Flow:
     """The flow with its last stage settled for another one after it; raises if none can follow."""
     check_ingress(flow.settings, flow.source.streaming)
@@ -778,7 +754,7 @@ def followed_flow(flow: Flow) -> Flow:
 
 def check_filters(flow: Flow) -> None:
     """Raise if rows are filtered by their weights after the last step."""
-    weight = _first_input(flow).diff
+    weight = first_input(flow).diff
     for step in flow.transforms:
         if isinstance(step, Where) and isinstance(step.predicate, Expr) and weight in step.predicate.columns:
             raise InvalidArgument(
@@ -800,58 +776,6 @@ def _followed(flow: Flow) -> Flow:
     return replace(flow, stages=(*first, replace(last, grouping=grouping)))
 
 
-def last_groupings(flow: Flow) -> list[Grouping]:
-    """The groupings whose panes are the rows of a flow."""
-    if not flow.stages:
-        return [grouping for one in flow.source.inputs for grouping in last_groupings(one)]
-    return [stage.grouping for stage in flow.stages[-1:] if isinstance(stage, GroupingStage)]
-
-
-def stages_of(flow: Flow) -> int:
-    """The number of stages of a flow, with those of the flows that its source is made of."""
-    own = len(flow.stages) + (flow.source.stage is not None)
-    return own + sum(map(stages_of, flow.source.inputs))
-
-
-def input_of(flow: Flow) -> StageInput:
-    """The input that a flow is for its next stage."""
-    rows = _first_input(flow)
-    diff = None if rows.diff is None else name_after(flow.transforms, rows.diff)
-    return replace(rows, time=name_after(flow.transforms, rows.time), diff=diff)
-
-
-def _first_input(flow: Flow) -> StageInput:
-    """The input that a flow would be without its last transforms."""
-    if flow.stages:
-        return flow.stages[-1].output()
-    return flow.source.output or StageInput(
-        time=flow.settings.time, diff=flow.settings.diff, max_future=flow.settings.max_future
-    )
-
-
-def weight_of(flow: Flow) -> str | None:
-    """The column with the weights of the rows of a flow; None if they have none. Panes have some in any case."""
-    rows = input_of(flow)
-    return rows.diff or (name_after(flow.transforms, DIFF) if rows.panes else None)
-
-
-def leaves_of(flow: Flow) -> Iterator[tuple[Source[Flow], Settings]]:
-    """The sources of a flow that are not made of flows, each with the options with which it is read."""
-    if not flow.source.inputs:
-        yield flow.source, flow.settings
-    for one in flow.source.inputs:
-        yield from leaves_of(one)
-
-
-def windows_of(flow: Flow) -> list[Window]:
-    """The windows of the rows of a flow; none if they are not known."""
-    if any(step.may_set("window") for step in flow.transforms):
-        return []
-    if not flow.stages:
-        return [window for one in flow.source.inputs for window in windows_of(one)]
-    return [grouping.window for grouping in last_groupings(flow)]
-
-
 __all__ = [
     "OPTIONS",
     "Flow",
@@ -859,10 +783,4 @@ __all__ = [
     "WindowedRows",
     "check_filters",
     "followed_flow",
-    "input_of",
-    "last_groupings",
-    "leaves_of",
-    "stages_of",
-    "weight_of",
-    "windows_of",
 ]

@@ -16,7 +16,8 @@ from typing import Any
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest
 from ..windows.times import timestamp
 from .engine import Source
-from .flow import Flow, leaves_of
+from .flow import Flow
+from .flow_steps import leaves_of
 from .graph import Graph, Step, graph_of
 from .settings import Settings
 

@@ -15,7 +15,8 @@ from ..errors import InvalidArgument, TypeMismatch
 from ..panes.grouping.grouping import DIFF, EVENT_TIME
 from ..panes.stage import StageInput
 from ..panes.transforms import Transform
-from .flow import Flow, FlowSource, WindowedRows, followed_flow, input_of, leaves_of, with_name
+from .flow import Flow, FlowSource, WindowedRows, followed_flow
+from .flow_steps import input_of, leaves_of, with_name
 from .settings import check_kept, check_sources, shared
 from .settle import farthest
 

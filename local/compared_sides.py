@@ -16,7 +16,8 @@ from ..combiners.aggregate import as_table, weights_of
 from ..combiners.rows.plain_types import plain_table
 from ..errors import InvalidArgument, TypeMismatch
 from ..files.files import Files, is_path
-from ..flows.flow import Flow, WindowedRows, check_filters, weight_of
+from ..flows.flow import Flow, WindowedRows, check_filters
+from ..flows.flow_steps import weight_of
 from ..flows.result import Result, flat_panes, warn_of_panes_that_stay
 from ..flows.settings import Settings
 from ..panes.grouping.grouping import DIFF

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InvalidArgument
-from ..flows.flow import Flow, leaves_of
+from ..flows.flow import Flow
+from ..flows.flow_steps import leaves_of
 from ..flows.result import Result
 from ..panes.state.seed import Seed, opened_seed
 from .script import check_script

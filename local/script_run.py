@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import divided
-from ..flows.flow import Flow, weight_of
+from ..flows.flow import Flow
+from ..flows.flow_steps import weight_of
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
 from ..flows.left_out import left_out_schema
 from ..flows.result import Result, SourceWatermarks

@@ -17,7 +17,8 @@ from ..changelogs.records import RecordForm
 from ..combiners.rows.hashing import require_hash
 from ..combiners.rows.plain_types import plain_table
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.flow import Flow, check_filters, input_of
+from ..flows.flow import Flow, check_filters
+from ..flows.flow_steps import input_of
 from ..flows.tuning import TopicTarget
 from ..kafka.client import FIRST_ANSWER, Cluster, require_client
 from ..kafka.partitions import is_pattern, partitions_of

@@ -25,7 +25,8 @@ from ..flows.fingerprint.differences import (
     words_of,
 )
 from ..flows.fingerprint.flow import Fingerprint
-from ..flows.flow import Flow, stages_of
+from ..flows.flow import Flow
+from ..flows.flow_steps import stages_of
 from ..flows.transform_names import transform_names
 from ..panes.state.manifest import extra_of
 from ..panes.state.seed import Seed

@@ -19,7 +19,8 @@ from ..flows.changelog_reading import Reading
 from ..flows.description import description
 from ..flows.drawing import drawing
 from ..flows.engine import Engine, Source
-from ..flows.flow import Flow, FlowSource, input_of
+from ..flows.flow import Flow, FlowSource
+from ..flows.flow_steps import input_of
 from ..flows.graph import groupings_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.result import Result

@@ -15,7 +15,8 @@ import pyarrow as pa
 from ..combiners.column_names import column_names
 from ..combiners.rows.hashing import require_hash
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, require_column
-from ..flows.flow import Flow, check_filters, input_of
+from ..flows.flow import Flow, check_filters
+from ..flows.flow_steps import input_of
 from ..flows.settle import shows_again
 from ..panes.grouping.grouping import DIFF
 from ..panes.grouping.pane_columns import WINDOW

@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from ..errors import FlowViolation, InvalidArgument
-from ..flows.flow import Flow, weight_of
+from ..flows.flow import Flow
+from ..flows.flow_steps import weight_of
 from ..flows.graph import Step, graph_of
 from ..flows.result import Result
 from ..flows.settle import shows_again

@@ -17,7 +17,8 @@ from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
 from ..flows.evolution.changed_seed import stored_rows
 from ..flows.evolution.plan import in_mode_of
-from ..flows.flow import Flow, leaves_of, weight_of
+from ..flows.flow import Flow
+from ..flows.flow_steps import leaves_of, weight_of
 from ..local.evolved_seeds import evolve_here, plan_here
 from ..local.local_inputs import source_tables
 from ..local.running import run

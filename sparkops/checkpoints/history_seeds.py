@@ -17,7 +17,8 @@ from uuid import uuid4
 
 from ...errors import StateMismatch
 from ...files.listing import list_data_files
-from ...flows.flow import Flow, FlowSource, leaves_of
+from ...flows.flow import Flow, FlowSource
+from ...flows.flow_steps import leaves_of
 from ...flows.histories import past_of
 from ...kafka.bounded import parts_now
 from ...kafka.partitions import Part

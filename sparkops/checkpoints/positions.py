@@ -20,7 +20,8 @@ from pyspark.errors import AnalysisException
 from ...errors import InvalidArgument, StateMismatch, UncombineError
 from ...files.listing import list_data_files
 from ...files.paths import locate
-from ...flows.flow import Flow, leaves_of
+from ...flows.flow import Flow
+from ...flows.flow_steps import leaves_of
 from ...flows.graph import graph_of
 from ...panes.state.seed import MANIFEST, Seed, opened_seed, read_seed
 from ..files_input import FilesInput

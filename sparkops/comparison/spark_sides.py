@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import TypeMismatch
 from ...files.files import Files
-from ...flows.flow import Flow, weight_of
+from ...flows.flow import Flow
+from ...flows.flow_steps import weight_of
 from ...flows.settings import Settings
 from ...local.compared_sides import LocalSide, is_of_spark, local_side
 from ...tables.comparison.common_types import common_schema

@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
 from ...combiners.rows.key_codes import has_floats
-from ...flows.flow import Flow, input_of
+from ...flows.flow import Flow
+from ...flows.flow_steps import input_of
 from ...panes.grouping.stage import GroupingStage
 from ...panes.join.compiled import CompiledJoin, Side, kept_type
 from ...panes.join.join import Join

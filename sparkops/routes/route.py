@@ -13,7 +13,8 @@ Guarded by tests/sparkops/test_flow.py, tests/sparkops/test_files.py and tests/s
 from __future__ import annotations
 
 from ...errors import InvalidArgument
-from ...flows.flow import Flow, stages_of
+from ...flows.flow import Flow
+from ...flows.flow_steps import stages_of
 from ...flows.graph import groupings_of
 from ...flows.left_out import LEFT_OUT
 from ..inputs import Input

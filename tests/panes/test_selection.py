@@ -14,7 +14,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, UnknownColumn
-from uncombine.flows.flow import input_of
+from uncombine.flows.flow_steps import input_of
 from uncombine.flows.graph import graph_of, leaf_columns
 from uncombine.panes.selection import Rename, Select
 

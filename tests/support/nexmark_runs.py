@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import uncombine as uc
-from uncombine.flows.flow import leaves_of
+from uncombine.flows.flow_steps import leaves_of
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 

@@ -17,7 +17,7 @@ from by_words import said
 from row_steps import START, TIME, draw_trigger
 
 import uncombine as uc
-from uncombine.flows.flow import input_of
+from uncombine.flows.flow_steps import input_of
 from uncombine.panes.upserts.upserts import Upserts
 
 SECOND = 1_000_000
