@@ -123,6 +123,7 @@ __all__ = [  # noqa: RUF022
     "Files",
     "SchemaRegistry",
     "Kafka",
+    "TableChanges",
     "Flow",
     "Result",
     "Tuning",
@@ -251,6 +252,7 @@ if TYPE_CHECKING:
     from .files.files import Files
     from .flows.evolution.deletion import Deletion
     from .kafka.kafka import Kafka
+    from .lakehouse.table_changes import TableChanges
     from .local.script import Clock, Elements, Watermark
     from .lookbacks.over_table import rolling
     from .messages.registry import SchemaRegistry
@@ -281,6 +283,7 @@ else:
         "Files": ".files.files",
         "SchemaRegistry": ".messages.registry",
         "Kafka": ".kafka.kafka",
+        "TableChanges": ".lakehouse.table_changes",
         "Watermark": ".local.script",
         "compare": ".comparing",
         "flow": ".doors",

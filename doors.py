@@ -21,7 +21,9 @@ from .flows.flow import Flow
 from .flows.settings import Settings
 from .flows.tuning import Tuning
 from .kafka.kafka import Kafka
+from .lakehouse.table_changes import TableChanges
 from .local.opening import opened as opened_here
+from .local.table_versions import with_weights
 from .local.topics import by_partition, without_partition
 from .panes.grouping.grouping import EVENT_TIME
 from .panes.watermarks.watermark_strategies import WatermarkStrategy
@@ -58,6 +60,7 @@ def flow(
         * a DataFrame of Spark, bounded or streaming;
         * a path, a list of paths, or `uc.Files`;
         * topics of Kafka: `uc.Kafka`;
+        * the rows and changes of a table of Delta or Iceberg: `uc.TableChanges`;
         * a table: of pyarrow, pandas, Polars, DuckDB, or of anything with `__arrow_c_stream__`; a list of dicts, or a
           dict of columns. A dataset of pyarrow, a lazy frame and a generator are read whole, here and now;
         * a script: a list of `uc.Elements`, `uc.Watermark` and `uc.Clock`;
@@ -66,7 +69,8 @@ def flow(
         A session, on which files, topics and tables are run; without it they are run in this process. A DataFrame of
         Spark has its own.
     streaming
-        For files and topics on Spark: True also reads files and messages that appear later, each once.
+        For files, topics and `uc.TableChanges` on Spark: True also reads files, messages and versions that appear
+        later, each once.
     time
         The event time column; or an expression that computes the event times, such as `uc.col("ms").cast_time("ms")`.
         Its values are in the column `event_time`, beside the others. A row without a time there is a bad row.
@@ -78,7 +82,8 @@ def flow(
         `IngressTime`, `ProcessingTime`, `EachBatch`, your own `WatermarkStrategy`, or a length of time, which means
         `BoundedLag`. A bounded flow that is no replay needs none. Without it, a script alone reports watermarks.
     diff
-        The weight column of a changelog, or None. With `changelog`: the name of the weight column that it makes.
+        The weight column of a changelog, or None. With `changelog` and `uc.TableChanges`: the name of the weight column
+        that they make, "diff" if not given.
     changelog
         The convention of the rows if they are messages of another system, such as `uc.changelog.Debezium()`. `time` and
         all other options name columns of the rows in the messages, or columns beside them.
@@ -141,6 +146,8 @@ def flow(
     )
     if isinstance(rows, Kafka) and streaming:
         settings = by_partition(settings)
+    if isinstance(rows, TableChanges):
+        settings = with_weights(replace(settings, diff=diff or "diff"), changelog is not None)
     unread = _opened(rows, spark, settings, streaming, tuned, changelog is not None)
     try:
         over = without_partition(flow_over(unread, settings, changelog))
@@ -207,7 +214,7 @@ def _opened(
         return opened(rows, spark, settings, streaming, tuning, changelog)
     if streaming:
         raise InvalidArgument(
-            "streaming=True needs spark=, such as uc.session(): it reads files, or messages of Kafka, as they appear"
+            "streaming=True needs spark=, such as uc.session(): it reads files, messages or versions of a table, as they appear"
         )
     return opened_here(rows, settings, changelog)
 

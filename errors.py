@@ -98,7 +98,7 @@ class TableMismatch(UncombineError, ValueError):
 
 
 class TableUnreachable(UncombineError, ConnectionError):
-    """The database or the file of a live table cannot be reached now; another attempt may succeed."""
+    """The database or the files of a table cannot be reached now; another attempt may succeed."""
 
 
 class StoreUnreachable(UncombineError, ConnectionError):
@@ -123,6 +123,10 @@ class BrokerUnreachable(UncombineError, ConnectionError):
 
 class MessagesLost(UncombineError, LookupError):
     """Messages that were not read yet are not in their topic any more."""
+
+
+class VersionsLost(UncombineError, LookupError):
+    """Versions of a table that were not read yet, or files of them, are not there any more."""
 
 
 class UnreadableMessage(UncombineError, ValueError):

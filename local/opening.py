@@ -20,10 +20,12 @@ from ..flows.changelog_reading import Reading
 from ..flows.event_time import EventTime
 from ..flows.settings import Settings
 from ..kafka.kafka import Kafka
+from ..lakehouse.table_changes import TableChanges
 from .data_files import files_opened
 from .local_inputs import times_read
 from .script import Clock, Elements, Entry, Watermark, check_script, rows_table, tables_of, with_times
 from .sources import LocalSource
+from .table_versions import versions_opened
 from .topics import topics_opened
 
 
@@ -35,6 +37,8 @@ def opened(rows: Any, settings: Settings, changelog: bool = False) -> UnreadSour
         return files_opened(rows, settings)
     if isinstance(rows, Kafka):
         return topics_opened(rows, settings, changelog)
+    if isinstance(rows, TableChanges):
+        return versions_opened(rows, settings)
     streaming = settings.strategy is not None
     if isinstance(rows, pa.Schema):
         return _of_schema(plain_schema(rows), streaming)

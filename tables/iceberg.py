@@ -189,9 +189,7 @@ class IcebergWriter(Writer):
     def _opened(self) -> Any:
         if self._catalog is None:
             catalog = library("pyiceberg.catalog", "iceberg")
-            arguments = {"uri": self.target.catalog, "warehouse": self.target.warehouse}
-            name = self.target.catalog if ":" not in self.target.catalog else "default"
-            options = {key: value for key, value in arguments.items() if value is not None and name == "default"}
+            name, options = catalog_options(self.target)
             self._options = (_settings(name) if name != "default" else {}) | options
 
             def make() -> Any:
@@ -271,6 +269,14 @@ class IcebergWriter(Writer):
         return {_OWNER: self.owner, _LAYOUT: self.layout.text(), **_SETTINGS}
 
 
+def catalog_options(target: Iceberg) -> tuple[str, dict[str, str]]:
+    """The name of the catalog of a table, and the options with which it is opened; a catalog with a name has its own."""
+    if ":" not in target.catalog:
+        return target.catalog, {}
+    given = {"uri": target.catalog, "warehouse": target.warehouse}
+    return "default", {key: value for key, value in given.items() if value is not None}
+
+
 def _settings(name: str) -> dict[str, object]:
     """The settings of a catalog in pyiceberg's own file or in the environment, of which some are secrets."""
     from pyiceberg.utils.config import Config
@@ -278,4 +284,4 @@ def _settings(name: str) -> dict[str, object]:
     return dict(Config().get_catalog_config(name) or {})
 
 
-__all__ = ["Iceberg", "IcebergWriter"]
+__all__ = ["Iceberg", "IcebergWriter", "catalog_options"]

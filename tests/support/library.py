@@ -21,12 +21,14 @@ BELOW = {
     "flows": {"combiners", "windows", "triggers", "panes", "lookbacks"},
     "changelogs": {"combiners", "messages", "panes", "flows"},
     "tables": {"combiners", "windows", "panes", "flows", "metrics"},
+    "lakehouse": {"combiners", "files", "panes", "tables", "windows"},
     "local": {
         *("combiners", "files", "messages", "kafka", "windows", "triggers", "panes", "flows", "changelogs", "tables"),
+        "lakehouse",
     },
     "sparkops": {
         *("combiners", "files", "messages", "kafka", "windows", "triggers", "panes", "flows", "changelogs", "tables"),
-        *("local", "metrics"),
+        *("lakehouse", "local", "metrics"),
     },
     "plot": {"combiners", "windows", "panes", "flows", "local"},
     "testing": {"combiners", "windows", "panes", "flows", "local", "sparkops", "plot"},

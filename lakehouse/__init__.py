@@ -1,0 +1,1 @@
+"""Tables of a lakehouse as rows with weights, version by version."""
