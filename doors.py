@@ -214,7 +214,7 @@ def _opened(
         return opened(rows, spark, settings, streaming, tuning, changelog)
     if streaming:
         raise InvalidArgument(
-            "streaming=True needs spark=, such as uc.session(): it reads files, messages or versions of a table, as they appear"
+            "streaming=True needs spark=, such as uc.session(): it reads files, messages and versions as they appear"
         )
     return opened_here(rows, settings, changelog)
 

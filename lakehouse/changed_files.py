@@ -74,11 +74,11 @@ def parts_of(files: Iterable[ChangedFile], version: int, at: int, metadata: str 
     groups: dict[str, list[ChangedFile]] = {}
     for file in files:
         groups.setdefault(json.dumps(sorted(file.partition.items())), []).append(file)
-    parts = []
+    parts: list[Part] = []
     for group in groups.values():
         apart = len({file.weight for file in group}) == 1
-        for some in [[file] for file in group] if apart else [group]:
-            parts.append(Part(version=version, at=at, files=tuple(some), metadata=metadata))
+        together = [(file,) for file in group] if apart else [tuple(group)]
+        parts += [Part(version=version, at=at, files=some, metadata=metadata) for some in together]
     return parts
 
 

@@ -27,7 +27,7 @@ from ..tables.target import library
 from ..urls import secrets_of
 from .changed_files import ChangedFile, Part, parts_of
 from .delta_columns import check_mapping, column_of, nodes_of, partition_column, same_columns
-from .delta_log import DeltaCommit, changed_file, check_protocol, inner_path
+from .delta_log import DeltaCommit, check_protocol, inner_path
 from .versions import NOTHING, TableVersions
 
 KIND = "_change_type"
@@ -198,8 +198,10 @@ class DeltaVersions(TableVersions):
         actions = pa.table(table.get_add_actions())
         physical = {name: self._nodes[name].physical for name in self.partitioned}
         files = []
-        for action in actions.select(["path", "size_bytes", "partition"]).to_pylist() if self.partitioned else (
-            actions.select(["path", "size_bytes"]).to_pylist()
+        for action in (
+            actions.select(["path", "size_bytes", "partition"]).to_pylist()
+            if self.partitioned
+            else (actions.select(["path", "size_bytes"]).to_pylist())
         ):
             path, values = inner_path(action["path"], self.name), action.get("partition") or {}
             texts = {physical.get(name, name): _text(value) for name, value in values.items()}

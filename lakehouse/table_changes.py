@@ -24,7 +24,7 @@ from .versions import NOTHING, TableVersions
 
 
 class TableChanges(NamedOptions):
-    """A table of Delta or Iceberg, whose rows and changes a flow reads: `uc.flow(uc.TableChanges("delta:/data/orders"))`.
+    """A table of Delta or Iceberg whose rows and changes a flow reads: `uc.flow(uc.TableChanges("delta:/data/a"))`.
 
     Without `spark=`, and on Spark without `streaming=True`, a flow reads the table up to its version of now. With
     `streaming=True` it goes on with each later version. A column of weights, `diff` if `diff=` of `uc.flow` gives it no
@@ -77,7 +77,9 @@ class TableChanges(NamedOptions):
             if name not in ABOUT.names:
                 raise InvalidArgument(f"columns= has no column {name!r} of commits: {nearest(str(name), ABOUT.names)}")
         self.columns = tuple(dict.fromkeys(names))
-        if max_versions_per_batch is not None and (type(max_versions_per_batch) is not int or max_versions_per_batch < 1):
+        if max_versions_per_batch is not None and (
+            type(max_versions_per_batch) is not int or max_versions_per_batch < 1
+        ):
             raise InvalidArgument(
                 f"max_versions_per_batch= must be a whole number of at least 1, but is {max_versions_per_batch!r}"
             )
@@ -126,7 +128,9 @@ class TableChanges(NamedOptions):
                 "max_versions_per_batch= is for a stream: give uc.flow() spark= and streaming=True, or leave it out"
             )
         if self.begins == "latest":
-            raise InvalidArgument("start='latest' is for a stream, and leaves nothing to read without one: leave it out")
+            raise InvalidArgument(
+                "start='latest' is for a stream, and leaves nothing to read without one: leave it out"
+            )
 
     def check_streaming(self) -> None:
         """Raise if an option is one of bounded flows."""

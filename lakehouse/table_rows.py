@@ -22,7 +22,7 @@ from .versions import TableVersions
 VERSION, TIMESTAMP = "_commit_version", "_commit_timestamp"
 
 ABOUT = pa.schema([(VERSION, pa.int64()), (TIMESTAMP, UTC_MICROS)])
-"""The columns that say of which commit a row, or its retraction, is. They have the names that change feeds give them."""
+"""The columns that say of which commit a row, or its retraction, is, by the names of change feeds."""
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812
 
-from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, UnreadableFile
 from ..files.data_paths import DataPath
 from ..files.file_format import SKIP
@@ -31,9 +29,8 @@ from ..files.listing import DataFile, list_data_files, list_files, lost_links
 from ..files.paths import parts_of
 from ..files.reading import FileFormat, LeaveOut, Split, read, splits
 from ..panes.parcels import AT
-from ..windows import time_column
 from ..windows.times import UTC_MICROS
-from .inputs import Hold, Input, Metric, Task, processing_time
+from .inputs import Hold, Input, Metric, Task, processing_time, times_of_rows
 from .naming import FILES, query_of_task
 from .planners.data_source import planned
 from .planners.file_planner import FilePlanner
@@ -272,15 +269,8 @@ class ReadFiles:
             for table in read(self.format, parts, bad, leave_out=leave_out):
                 rows = table.select(wanted)
                 if self.at is not None:
-                    rows = rows.append_column(AT, pa.array(self._times(table, batch_time)))
+                    rows = rows.append_column(AT, pa.array(times_of_rows(table, self.at, batch_time)))
                 yield rows
-
-    def _times(self, table: pa.Table, batch_time: int) -> np.ndarray:
-        """The processing time of each row: from its column, or that of the batch where the column is null."""
-        if not self.at:
-            return np.full(table.num_rows, batch_time)
-        times, valid = time_column(flat(table[self.at]))
-        return np.where(valid, times, batch_time)
 
 
 def spark_reads(path: str, root: str, schema: pa.Schema) -> bool:

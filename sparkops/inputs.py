@@ -15,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
+from ..combiners.rows.columns import flat
 from ..errors import TypeMismatch
 from ..flows.changelog_reading import Reading
 from ..flows.event_time import EventTime
 from ..panes.parcels import AT
 from ..panes.watermarks.watermarks import Read
+from ..windows import time_column
 from .session import BATCH_BYTES, NO_LIMIT, setting
 from .sql_types import arrow_type
 from .tuning.thin_function import thin_function
@@ -292,6 +294,14 @@ def processing_time(at: str, local: bool = False) -> Column:
         parts = [part(time) for part in (F.year, F.month, F.dayofmonth, F.hour, F.minute)]
         time = F.make_timestamp(*parts, F.extract(F.lit("SECOND"), time), F.lit("UTC"))
     return F.coalesce(F.unix_micros(time), batch) if at else batch
+
+
+def times_of_rows(table: pa.Table, at: str, batch_time: int) -> np.ndarray:
+    """The processing time of each row of a task: from column `at`, or that of the batch where it is null or no name."""
+    if not at:
+        return np.full(table.num_rows, batch_time)
+    times, valid = time_column(flat(table[at]))
+    return np.where(valid, times, batch_time)
 
 
 def column(name: str) -> Column:

@@ -21,16 +21,20 @@ from ..files.paths import absolute, without_parameters
 from ..flows.settings import Settings
 from ..flows.tuning import Tuning
 from ..kafka.kafka import Kafka
+from ..lakehouse.table_changes import TableChanges
 from ..local.opening import opened as opened_here
 from ..local.sources import LocalSource
+from ..local.table_versions import parts_now, rows_of
 from ..local.topics import columns_named, is_by_partition
 from ..panes.watermarks.watermark_strategies import IngressTime
 from .changelogs import opened_over
 from .files_input import FilesInput
 from .inputs import DataFrameInput
+from .lakehouse.versions_input import VersionsInput
 from .planners.data_source import LIMITS
 from .planners.file_planner import FilePlanner
 from .planners.topic_planner import TopicPlanner
+from .planners.version_planner import VersionPlanner
 from .scans.watermark import unused_watermark
 from .spark_private import cores
 from .sql_types import dataframe_of, spark_schema
@@ -62,9 +66,12 @@ def opened(
         return _of_files(rows, spark, settings, streaming)
     if isinstance(rows, Kafka):
         return _of_topics(rows, spark, settings, streaming, changelog)
+    if isinstance(rows, TableChanges):
+        return _of_versions(rows, spark, settings, streaming)
     if streaming:
         raise InvalidArgument(
-            "streaming=True is for files and topics: leave it out, or give a DataFrame of spark.readStream"
+            "streaming=True is for files, topics and uc.TableChanges: leave it out, or give a DataFrame of "
+            "spark.readStream"
         )
     return _of_rows(rows, spark, settings, tuning)
 
@@ -122,6 +129,22 @@ def _of_topics(kafka: Kafka, spark: SparkSession, settings: Settings, streaming:
         planner=TopicPlanner(kafka, many) if streaming else None,
         cores=many,
         partitioned=named,
+    )
+    return opened_over(input, settings)
+
+
+def _of_versions(changes: TableChanges, spark: SparkSession, settings: Settings, streaming: bool) -> UnreadSource:
+    (changes.check_streaming if streaming else changes.check_bounded)()
+    if changes.max_versions_per_batch is not None and not LIMITS:
+        raise InvalidArgument(
+            "max_versions_per_batch= needs Spark 4.2: leave it out, and each batch has all versions that are there"
+        )
+    table_rows, many = rows_of(changes, settings), cores(spark)
+    planner = VersionPlanner(changes, table_rows.versions, many) if streaming else None
+    if planner is None:
+        parts_now(changes, table_rows)  # what is lost is said before anything starts
+    input = VersionsInput(
+        spark=spark, changes=changes, table_rows=table_rows, streaming=streaming, planner=planner, cores=many
     )
     return opened_over(input, settings)
 

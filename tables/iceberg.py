@@ -270,7 +270,7 @@ class IcebergWriter(Writer):
 
 
 def catalog_options(target: Iceberg) -> tuple[str, dict[str, str]]:
-    """The name of the catalog of a table, and the options with which it is opened; a catalog with a name has its own."""
+    """The name of the catalog of a table, and the options by which it is opened, if they are not elsewhere."""
     if ":" not in target.catalog:
         return target.catalog, {}
     given = {"uri": target.catalog, "warehouse": target.warehouse}

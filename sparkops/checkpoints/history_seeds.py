@@ -25,9 +25,11 @@ from ...kafka.partitions import Part
 from ...panes.state.seed import Seed, SeedMaker, require_free, write_seed
 from ..files_input import FilesInput
 from ..inputs import Input
+from ..lakehouse.versions_input import VersionsInput
 from ..planners.file_offset import FileOffset
 from ..planners.path_set import PathSet, hashes_of
 from ..planners.topic_offset import Progress, TopicOffset
+from ..planners.version_offset import VersionOffset
 from ..routes.history import History
 from ..routes.streaming import StreamRoute
 from ..topics.topics_input import TopicsInput
@@ -81,6 +83,10 @@ def listed(flow: Flow, positions: Sequence[str] = (), present: Flow | None = Non
 def _listed(input: Input, position: str, present: Input | None) -> Input:
     if isinstance(input, TopicsInput):
         return _named(input, None if position == "-" else json.loads(position))
+    if isinstance(input, VersionsInput):
+        if input.last is not None or input.streaming:
+            return input
+        return input.named() if position == "-" else replace(input, last=VersionOffset.of(json.loads(position)).last)
     if not isinstance(input, FilesInput):
         return input.over(lambda one: _listed(one, position, present))
     if input.listed is not None or input.streaming or input.format.as_spark:
@@ -121,6 +127,9 @@ def _position(input: Input) -> str:
     if topics is not None and topics.parts is not None:
         partitions = {part.partition: Progress(part.last, part.last) for part in topics.parts}
         return json.dumps(TopicOffset(partitions).stored)
+    versions = next(_inputs(input, VersionsInput), None)
+    if versions is not None and versions.last is not None:
+        return json.dumps(VersionOffset(table=versions.table_rows.versions.table, version=versions.last).stored)
     files = next(_files(input), None)
     if files is None or files.listed is None:
         return "-"

@@ -26,12 +26,15 @@ from ...flows.graph import graph_of
 from ...panes.state.seed import MANIFEST, Seed, opened_seed, read_seed
 from ..files_input import FilesInput
 from ..inputs import Input
+from ..lakehouse.versions_input import VersionsInput
 from ..planners.file_offset import FileOffset
 from ..planners.file_planner import FilePlanner
 from ..planners.path_set import PathSet, hashes_of
 from ..planners.planner import Planner
 from ..planners.topic_offset import TopicOffset
 from ..planners.topic_planner import TopicPlanner
+from ..planners.version_offset import VersionOffset
+from ..planners.version_planner import VersionPlanner
 from ..query_log import last_commit
 from ..restarts import stored_fingerprints
 from ..topics.topics_input import TopicsInput
@@ -135,6 +138,8 @@ def _started(flow: Flow, positions: Iterator[str]) -> Flow:
 def _input_at(input: Input, position: str) -> Input:
     if isinstance(input, TopicsInput):
         return _topics_at(input, _offset(position))
+    if isinstance(input, VersionsInput):
+        return _versions_at(input, _offset(position))
     if not isinstance(input, FilesInput):
         return input.over(partial(_input_at, position=position))
     offset = _offset(position)
@@ -163,6 +168,17 @@ def _topics_at(input: TopicsInput, offset: Any) -> Input:
             "the seed says which offsets are read already, and so does start= of uc.Kafka: leave one of them out"
         )
     TopicOffset.of(offset)
+    return replace(input, planner=input.planner.begun(offset))
+
+
+def _versions_at(input: VersionsInput, offset: Any) -> Input:
+    if input.planner is None or offset is None:
+        return input
+    if input.changes.start is not None:
+        raise InvalidArgument(
+            "the seed says which versions are read already, and so does start= of uc.TableChanges: leave one of them "
+            "out"
+        )
     return replace(input, planner=input.planner.begun(offset))
 
 
@@ -213,6 +229,8 @@ def _lacks(read: Any, planned: Any) -> bool:
             one not in planned_topics or planned_topics[one].offset < progress.offset
             for one, progress in topics.items()
         )
+    if VersionOffset.planned(read) and VersionOffset.planned(planned):
+        return VersionOffset.of(planned).begun != VersionOffset.of(read).last
     if not FileOffset.planned(read) or not FileOffset.planned(planned):
         return False
     first, then = FileOffset.of(read), FileOffset.of(planned)
@@ -227,6 +245,9 @@ def _begins_later(planner: Planner, position: str) -> bool:
         partitions = TopicOffset.of(offset).partitions.values() if TopicOffset.planned(offset) else ()
         begun = not TopicOffset.of(planner.begin()).initial
         return not begun and any(progress.first is None for progress in partitions)
+    if isinstance(planner, VersionPlanner):
+        begun = VersionOffset.of(offset).begun if VersionOffset.planned(offset) else None
+        return begun is not None and VersionOffset.of(planner.begin()).begun is None
     if not isinstance(planner, FilePlanner):
         return False
     if not FileOffset.planned(offset):  # Spark listed them, as the check of the flow will say

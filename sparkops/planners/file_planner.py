@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -66,15 +65,6 @@ class FilePlanner(Planner):
     def words(self) -> str:
         """The order in words."""
         return {"time": f"their least {self.time!r}", "name": "name", "modified": "their last change"}[self.order]
-
-    def begin(self) -> Offset:
-        return self.first
-
-    def begun(self, offset: Offset) -> FilePlanner:
-        """A planner of the same files that begins after those of an offset."""
-        planner = copy(self)
-        planner.first = offset
-        return planner
 
     def freeze(self) -> None:
         self._frozen = self._there()

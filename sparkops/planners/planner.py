@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from copy import copy
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -27,9 +28,18 @@ class Planner(ABC):
     most: int | None = None
     """The largest number of parts in a batch; None for no limit."""
 
-    @abstractmethod
+    first: Offset
+    """The offset before the first batch."""
+
     def begin(self) -> Offset:
         """The offset before the first batch."""
+        return self.first
+
+    def begun(self, offset: Offset) -> Self:
+        """A planner of the same source that begins at an offset."""
+        planner = copy(self)
+        planner.first = offset
+        return planner
 
     @abstractmethod
     def after(self, offset: Offset, most: int | None) -> Offset:

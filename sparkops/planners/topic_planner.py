@@ -12,7 +12,6 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -55,15 +54,6 @@ class TopicPlanner(Planner):
         self.first = TopicOffset(initial=True).stored
         self._frozen: Mapping[Partition, Bounds] | None = None
         self._committed: Offset | None = None
-
-    def begin(self) -> Offset:
-        return self.first
-
-    def begun(self, offset: Offset) -> TopicPlanner:
-        """A planner of the same topics that begins at an offset."""
-        planner = copy(self)
-        planner.first = offset
-        return planner
 
     def freeze(self) -> None:
         self._frozen = self._there(())

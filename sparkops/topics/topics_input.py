@@ -12,11 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...combiners.rows.columns import flat
 from ...kafka.bounded import divided, parts_now
 from ...kafka.kafka import Kafka
 from ...kafka.partitions import Part, Partition
@@ -24,9 +22,8 @@ from ...kafka.reading import read_parts
 from ...kafka.rows import MessageRows, refuse
 from ...panes.parcels import AT
 from ...panes.watermarks.watermarks import Read
-from ...windows import time_column
 from ...windows.times import MIN_TIME
-from ..inputs import Input, Metric, ReadTo, Task, processing_time
+from ..inputs import Input, Metric, ReadTo, Task, processing_time, times_of_rows
 from ..naming import FILES, query_of_task
 from ..planners.data_source import planned
 from ..planners.topic_offset import Progress
@@ -196,11 +193,7 @@ class ReadTopics:
         rows = table.select(list(self.given))
         if self.at is None:
             return rows
-        times = np.full(table.num_rows, batch_time)
-        if self.at:
-            own, valid = time_column(flat(table[self.at]))
-            times = np.where(valid, own, batch_time)
-        return rows.append_column(AT, pa.array(times, pa.int64()))
+        return rows.append_column(AT, pa.array(times_of_rows(table, self.at, batch_time), pa.int64()))
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Random histories of commits of tables of Delta and Iceberg, and the rows of each of their versions by their own libraries."""
+"""Random histories of commits of Delta and Iceberg, and the rows of each version by their own libraries."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ SCHEMA = pa.schema(
 
 ADDED = [("more", pa.int64()), ("text", pa.string())]
 """Columns that a history adds."""
+
+COMMITS = ["append", "append", "delete", "update", "merge", "overwrite", "replace", "add", "compact", "restore"]
 
 Row = dict[str, Any]
 
@@ -116,7 +118,9 @@ class DeltaHistory(History):
 
     def commit(self) -> None:
         r, table = self.r, self.table()
-        what = r.choice(["append", "append", "delete", "update", "merge", "overwrite", "replace", "add", "compact", "restore"])
+        what = r.choice(
+            ["append", "append", "delete", "update", "merge", "overwrite", "replace", "add", "compact", "restore"]
+        )
         self.done.append(what)
         try:
             match what:
@@ -125,7 +129,9 @@ class DeltaHistory(History):
                 case "delete":
                     table.delete(self.condition())
                 case "update":
-                    table.update(updates={r.choice(["n", "x"]): r.choice(["1", "n", "NULL"])}, predicate=self.condition())
+                    table.update(
+                        updates={r.choice(["n", "x"]): r.choice(["1", "n", "NULL"])}, predicate=self.condition()
+                    )
                 case "merge":
                     merge = table.merge(self.again(), "t.id = s.id", source_alias="s", target_alias="t")
                     merge = merge.when_matched_update_all() if r.random() < 0.7 else merge.when_matched_delete()
@@ -182,7 +188,9 @@ class IcebergHistory(History):
         snapshot = table.current_snapshot()
         while snapshot is not None:
             out.append(int(snapshot.snapshot_id))
-            snapshot = None if snapshot.parent_snapshot_id is None else table.snapshot_by_id(snapshot.parent_snapshot_id)
+            snapshot = (
+                None if snapshot.parent_snapshot_id is None else table.snapshot_by_id(snapshot.parent_snapshot_id)
+            )
         return out[::-1]
 
     def content(self, version: int) -> pa.Table:

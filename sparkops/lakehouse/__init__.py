@@ -1,0 +1,1 @@
+"""Tables of a lakehouse as an input of tasks on Spark."""
