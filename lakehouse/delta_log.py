@@ -70,11 +70,12 @@ def changed_file(action: Mapping[str, Any], weight: int, masked: int | None, tab
 
 def inner_path(path: str, table: str) -> str:
     """The path of a file below its table, from the text that the log has; raises for one elsewhere."""
-    if "://" in path or path.startswith(("/", "file:")):
+    inner = unquote(path)
+    if "://" in path or path.startswith(("/", "file:")) or ".." in inner.split("/"):
         raise InvalidArgument(
             f"{table} has data files that are elsewhere, as a shallow clone has: read the table that it was cloned of"
         )
-    return unquote(path)
+    return inner
 
 
 def check_protocol(features: Sequence[str] | None, reader: int, table: str) -> None:

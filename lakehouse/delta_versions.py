@@ -198,11 +198,8 @@ class DeltaVersions(TableVersions):
         actions = pa.table(table.get_add_actions())
         physical = {name: self._nodes[name].physical for name in self.partitioned}
         files = []
-        for action in (
-            actions.select(["path", "size_bytes", "partition"]).to_pylist()
-            if self.partitioned
-            else (actions.select(["path", "size_bytes"]).to_pylist())
-        ):
+        wanted = ["path", "size_bytes", *(["partition"] if self.partitioned else [])]
+        for action in actions.select(wanted).to_pylist():  # few: one a file
             path, values = inner_path(action["path"], self.name), action.get("partition") or {}
             texts = {physical.get(name, name): _text(value) for name, value in values.items()}
             files.append(

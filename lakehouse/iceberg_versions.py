@@ -148,7 +148,8 @@ class IcebergVersions(TableVersions):
                 return snapshots[::-1]
             snapshot = self._before(table, snapshot)
         if snapshot is None and version != NOTHING:
-            raise self._no_ancestor(version)
+            gone = table.snapshot_by_id(version) is None
+            raise self.lost(version, "the snapshot has expired") if gone else self._no_ancestor(version)
         return snapshots[::-1]
 
     def _no_ancestor(self, version: int) -> StateMismatch:

@@ -49,12 +49,12 @@ class TableChanges(NamedOptions):
 
     Examples
     --------
-    >>> import tempfile, deltalake, pyarrow as pa, uncombine as uc
-    >>> path = tempfile.mkdtemp()
-    >>> rows = pa.table({"id": [1, 2], "user": ["ada", "bob"], "score": [3, 5]})
+    >>> import datetime, tempfile, deltalake, pyarrow as pa, uncombine as uc
+    >>> path, day = tempfile.mkdtemp(), datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
+    >>> rows = pa.table({"ts": [day, day], "user": ["ada", "bob"], "score": [3, 5]})
     >>> deltalake.write_deltalake(path, rows)
-    >>> _ = deltalake.DeltaTable(path).delete("id = 2")
-    >>> changes = uc.flow(uc.TableChanges(f"delta:{path}", start=0), time=uc.lit("2024-05-01").cast_time())
+    >>> _ = deltalake.DeltaTable(path).delete("score = 5")
+    >>> changes = uc.flow(uc.TableChanges(f"delta:{path}", start=0))
     >>> [(row["user"], row["diff"]) for row in changes.run().to_pylist()]
     [('bob', -1)]
     """

@@ -8,9 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
+
+import uncombine as uc
+
+NOON = (uc.col("id") * 0).cast_time("s")
+"""One event time for all rows that have an id."""
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
 
@@ -238,4 +244,41 @@ def counted(rows: list[Row], weight: str | None = None, names: list[str] | None 
     return Counter({row: count for row, count in out.items() if count})
 
 
-__all__ = ["SCHEMA", "START", "DeltaHistory", "History", "IcebergHistory", "counted"]
+def read(url: str, **options: Any) -> list[Row]:
+    """The rows of a table with their weights, at one event time."""
+    rows = uc.flow(uc.TableChanges(url, **options), time=NOON).run().to_pylist()
+    return [{name: value for name, value in row.items() if name not in ("event_time", "step")} for row in rows]
+
+
+def follows(history: History) -> None:
+    """Each version is the sum of the changes up to it, and so are aggregates over them."""
+    rows: list[dict[str, Any]] = []
+    before: Any = "earliest"
+    for version in history.versions():
+        content = history.content(version)
+        names = content.column_names
+        rows += uc.flow(uc.TableChanges(history.url, start=before, end=version)).run().to_pylist()
+        left = counted(content.to_pylist(), None, names)
+        assert counted(rows, "diff", names) == left, history.done
+        assert counted(uc.flow(uc.TableChanges(history.url, end=version)).run().to_pylist(), "diff", names) == left
+        before = version
+    changes = uc.flow(uc.TableChanges(history.url, start="earliest"))
+    totals = changes.window("1 hour").combine(by="k", n=uc.Count(), total=uc.Sum("n"), most=uc.Max("x"))
+    found = {
+        (row["k"], row["window"]["start"]): (row["n"], row["total"], row["most"])
+        for row in totals.run().to_pylist()
+        if row["n"]
+    }
+    df = history.content(history.version).to_pandas()
+    expected = {}
+    for key, some in df.assign(hour=df["ts"].dt.floor("h")).groupby(["k", "hour"], dropna=False):
+        total, most = some["n"].sum(min_count=1), some["x"].max()
+        expected[None if pd.isna(key[0]) else key[0], key[1].to_pydatetime()] = (
+            len(some),
+            None if pd.isna(total) else total,
+            None if pd.isna(most) else most,
+        )
+    assert found == expected, history.done
+
+
+__all__ = ["NOON", "SCHEMA", "START", "DeltaHistory", "History", "IcebergHistory", "counted", "follows", "read"]
