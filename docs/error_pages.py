@@ -35,6 +35,12 @@ TASKS: Mapping[str, tuple[str, ...]] = {
         "local/topic_output",
         "sparkops/tables/live_topic",
         "changelogs/records",
+    "Read tables of a lakehouse": (
+        "lakehouse",
+        "local/table_versions",
+        "sparkops/lakehouse",
+        "sparkops/planners/version_planner",
+        "sparkops/planners/version_offset",
     ),
     "Changelogs": ("changelogs",),
     "Run on Spark": ("sparkops", "metrics"),

@@ -22,6 +22,7 @@ PAGES = {
     "uncombine.doors": "flow",
     "uncombine.files": "flow",
     "uncombine.kafka": "flow",
+    "uncombine.lakehouse": "flow",
     "uncombine.panes.grouping.grouping": "flow",
     "uncombine.panes.process": "steps",
     "uncombine.panes.watermarks": "strategies",

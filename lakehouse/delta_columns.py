@@ -1,6 +1,6 @@
 """The columns of the data files of a Delta table as those of the table: by physical names, with nulls for added fields.
 
-Guarded by tests/lakehouse/test_delta_columns.py.
+Guarded by tests/lakehouse/test_delta_formats.py.
 """
 
 from __future__ import annotations

@@ -61,7 +61,6 @@ def test_what_is_gone_is_said_before_anything_starts(tmp_path: Path) -> None:
     made.table().delete("id = 2")
     made.table().append(made.rows(1))
     made.table().maintenance.expire_snapshots().by_id(first).commit()
-    print([(s.snapshot_id, s.parent_snapshot_id) for s in made.table().snapshots()], first)
     with pytest.raises(VersionsLost, match=r"has lost the changes of version \d+ .*has expired"):
         rows.versions.changes(first, made.version)
     with pytest.raises(InvalidArgument, match="has no snapshot"):

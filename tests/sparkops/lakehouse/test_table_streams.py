@@ -1,4 +1,4 @@
-"""Tables of a lakehouse on Spark: a live table over random commits, query after query, is what pandas makes of the last."""
+"""Tables of a lakehouse on Spark: after each query a live table over random commits is what pandas makes of them."""
 
 from __future__ import annotations
 
