@@ -21,20 +21,16 @@ from ..lakehouse.changed_files import Part
 from ..lakehouse.table_changes import TableChanges, check_columns
 from ..lakehouse.table_rows import TableRows
 from ..panes.watermarks.watermark_strategies import IngressTime
-from .sources import StoredRows
+from .read_source import MadeRows, ReadSource
 from .topics import columns_named
 
 
-@dataclass(frozen=True, eq=False)
-class LocalVersions(StoredRows):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LocalVersions(ReadSource):
     """The rows and changes of a table."""
 
     changes: TableChanges
     table_rows: TableRows
-    schema: pa.Schema
-    streaming: bool
-    reading: None = None
-    event_time: EventTime | None = None
 
     def describe(self) -> str:
         return self.changes.words
@@ -49,7 +45,7 @@ class LocalVersions(StoredRows):
         return [self._read(part, columns) for part in parts_now(self.changes, self.table_rows)]
 
     def _read(self, part: Part, columns: Sequence[str]) -> Iterator[pa.Table]:
-        for rows in self.table_rows(part, self.needs(columns)):
+        for rows in self.table_rows(part, self.made.needs(columns)):
             yield self.made(plain_table(rows), columns)
 
 
@@ -95,11 +91,10 @@ def versions_opened(changes: TableChanges, settings: Settings) -> UnreadSource:
 
     def source(reading: Reading | None, event_time: EventTime | None) -> LocalVersions:
         return LocalVersions(
+            made=MadeRows(table_rows.schema, reading, event_time),
+            streaming=settings.strategy is not None,
             changes=changes,
             table_rows=table_rows,
-            schema=table_rows.schema if event_time is None else event_time.schema,
-            streaming=settings.strategy is not None,
-            event_time=event_time,
         )
 
     return UnreadSource(table_rows.schema, source, strict=True)
