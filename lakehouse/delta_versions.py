@@ -248,7 +248,7 @@ class DeltaVersions(TableVersions):
             return
         if commit.metadata["id"] != self.table:
             raise StateMismatch(
-                f"{self.name} was made anew, so its versions are no longer those that were read: start from a new "
+                f"{self.name} was made again, so its versions are no longer those that were read: start from a new "
                 "checkpoint"
             )
         if version <= self.known:

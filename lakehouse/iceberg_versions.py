@@ -247,7 +247,7 @@ class IcebergVersions(TableVersions):
     def _check(self, table: Any) -> None:
         if str(table.metadata.table_uuid) != self.table:
             raise StateMismatch(
-                f"{self.name} was made anew, so its snapshots are no longer those that were read: start from a new "
+                f"{self.name} was made again, so its snapshots are no longer those that were read: start from a new "
                 "checkpoint"
             )
         there = {field.name: (field.field_id, str(field.field_type)) for field in table.schema().fields}

@@ -74,7 +74,7 @@ class TableVersions(ABC):
         """The error for changes that nobody can read any more."""
         return VersionsLost(
             f"{self.name} has lost the changes of version {version} ({what}), as when it is vacuumed or its history "
-            "expires: begin anew with its rows of now, from a new checkpoint and without start=, and keep its history "
+            "expires: begin again with its rows of now, from a new checkpoint and without start=, and keep its history "
             "longer than a query may stand still"
         )
 

@@ -246,8 +246,8 @@ def _begins_later(planner: Planner, position: str) -> bool:
         begun = not TopicOffset.of(planner.begin()).initial
         return not begun and any(progress.first is None for progress in partitions)
     if isinstance(planner, VersionPlanner):
-        begun = VersionOffset.of(offset).begun if VersionOffset.planned(offset) else None
-        return begun is not None and VersionOffset.of(planner.begin()).begun is None
+        later = VersionOffset.planned(offset) and VersionOffset.of(offset).begun is not None
+        return later and VersionOffset.of(planner.begin()).begun is None
     if not isinstance(planner, FilePlanner):
         return False
     if not FileOffset.planned(offset):  # Spark listed them, as the check of the flow will say

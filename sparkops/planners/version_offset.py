@@ -56,7 +56,7 @@ class VersionOffset:
             )
         if table is not None and stored["table"] != table:
             raise StateMismatch(
-                "the checkpoint has read another table, or the table was made anew, so its versions say nothing of "
+                "the checkpoint has read another table, or the table was made again, so its versions say nothing of "
                 "this one: start from a new checkpoint"
             )
         return cls(table=stored["table"], version=stored["version"], begun=stored["begun"])

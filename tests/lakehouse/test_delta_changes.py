@@ -75,7 +75,7 @@ def test_what_is_gone_is_said_before_anything_starts(tmp_path: Path) -> None:
     DeltaTable(path).update(updates={"n": "9"}, predicate="id = 2")
     DeltaTable(path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert len(read(f"delta:{path}")) == 3
-    with pytest.raises(VersionsLost, match=r"has lost the changes of version 1 .* is gone.*begin anew"):
+    with pytest.raises(VersionsLost, match=r"has lost the changes of version 1 .* is gone.*begin again"):
         uc.flow(uc.TableChanges(f"delta:{path}", start=0), time=NOON)
     DeltaTable(path).create_checkpoint()
     (tmp_path / "t/_delta_log/00000000000000000000.json").unlink()
@@ -85,7 +85,7 @@ def test_what_is_gone_is_said_before_anything_starts(tmp_path: Path) -> None:
         uc.flow(uc.TableChanges(f"delta:{path}", start="earliest"), time=NOON)
 
 
-def test_a_table_that_is_made_anew_is_another_one(tmp_path: Path) -> None:
+def test_a_table_that_is_made_again_is_another_one(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write_deltalake(path, ROWS)
     rows = uc.TableChanges(f"delta:{path}").opened("diff")
@@ -93,7 +93,7 @@ def test_a_table_that_is_made_anew_is_another_one(tmp_path: Path) -> None:
         file.unlink() if file.is_file() else file.rmdir()
     write_deltalake(path, ROWS)
     write_deltalake(path, ROWS, mode="append")
-    with pytest.raises(StateMismatch, match="was made anew"):
+    with pytest.raises(StateMismatch, match="was made again"):
         rows.versions.changes(-1, 1)
 
 
