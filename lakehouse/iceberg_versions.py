@@ -266,7 +266,7 @@ def _goes_on(known: tuple[int, str], new: tuple[int, str] | None) -> bool:
 
 
 def _identity(scan: Any) -> str:
-    """What a scan reads: a file, less the rows that other files delete."""
+    """A text for a file less the rows that other files delete, which is what a scan reads."""
     return json.dumps([scan.file.file_path, *sorted(deletes.file_path for deletes in scan.delete_files)])
 
 

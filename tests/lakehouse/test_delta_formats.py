@@ -185,7 +185,7 @@ def test_a_file_of_another_type_is_no_row_of_nulls(tmp_path: Path) -> None:
         read(f"delta:{path}")
 
 
-def test_a_removal_without_its_partition_is_looked_up(tmp_path: Path) -> None:
+def test_a_file_that_goes_without_its_partition_is_looked_up(tmp_path: Path) -> None:
     path = tmp_path / "t"
     write_deltalake(str(path), pa.table({"id": [1, 2], "k": ["a", "b"]}), partition_by=["k"])
     DeltaTable(str(path)).delete("k = 'a'")
