@@ -91,7 +91,7 @@ def fill(servers: str, topic: str, write: Callable[[int], bytes]) -> None:
 
 
 def client(servers: str) -> Iterator[Row]:
-    """What the client gives in this process: processor time of one partition."""
+    """The rate of the client in this process: processor time of one partition."""
     from uncombine.kafka.client import Cluster
     from uncombine.kafka.partitions import Part, Partition
     from uncombine.kafka.reading import read_parts

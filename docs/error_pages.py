@@ -35,6 +35,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
         "local/topic_output",
         "sparkops/tables/live_topic",
         "changelogs/records",
+    ),
     "Read tables of a lakehouse": (
         "lakehouse",
         "local/table_versions",
