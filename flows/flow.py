@@ -534,7 +534,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         --------
         >>> import pyarrow as pa, uncombine as uc
         >>> trades = uc.flow(pa.table({"ts": [3, 9], "stock": ["a", "b"]}))
-        >>> quotes = uc.flow(pa.table({"ts": [1, 2, 5], "stock": ["a", "a", "a"], "bid": [90, 91, 92]}))
+        >>> quotes = uc.flow(pa.table({"ts": [1, 2, 5], "stock": ["a"] * 3, "bid": [90, 91, 92]}))
         >>> trades.join_asof(quotes, by="stock").run().select(["stock", "bid"]).to_pylist()
         [{'stock': 'a', 'bid': 91}, {'stock': 'b', 'bid': None}]
         """

@@ -30,6 +30,9 @@ ROOT_MODULES = ["uncombine"] + [
 ]
 
 
+BROKER = Path("docs/how-to/write_to_kafka.md")
+"""A page whose examples need a broker of Kafka."""
+
 LONG = Path("docs/how-to/check_laws.md")
 """A page whose examples take as long as many tests."""
 
@@ -72,6 +75,8 @@ def marks_of(path: Path) -> list[pytest.MarkDecorator]:
     needs = sessions((ROOT / path).read_text())
     if path == Path("README.md"):
         needs.append(pytest.mark.daily)
+    if path == BROKER:
+        needs.append(pytest.mark.skip("tests/kafka/test_write_page.py runs it, with a broker"))
     return [*needs, pytest.mark.full] if path == LONG else needs
 
 
