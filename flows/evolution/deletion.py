@@ -11,7 +11,6 @@ Guarded by tests/flows/evolution/test_deletion.py.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,7 @@ from ...panes.grouping.loaded_windows import OUTSTANDING
 from ...panes.grouping.pane_columns import VALUE, WINDOW
 from ...panes.rows.options import ROW
 from ...panes.state.codec import pack
-from ...panes.state.pane_type import PANE
+from ...panes.state.pane_type import FORMER_PANE, PANE
 from ...panes.state.seed import Seed, SeedFile, SeedMaker, SeedStep, write_bytes, write_seed
 from ...panes.state.store import Chunk
 from ...windows.times import UTC_MICROS
@@ -38,9 +37,6 @@ from .conversion import shown_panes
 
 if TYPE_CHECKING:
     from .changed_seed import SeedWork
-
-_ON = re.compile(r"Join(?:Asof)?\((?:on|by)=(\(.*?\)), (?:how|direction)='")
-"""The pairs of names by which a join finds its rows, in the text of its step."""
 
 _CHANGE_NOTHING = ("where", "sample", "select", "drop")
 """The transforms that leave out rows or columns and change none."""
@@ -97,12 +93,26 @@ def user_columns(store: str, table: pa.Table, made_by: Mapping[str, Any]) -> dic
 
 def _names(store: str, made_by: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """The names of the columns of a key, and of the other columns of a row of a join; keys have the left names."""
-    if (found := _ON.match(str(made_by.get("step", "")))) is None:
+    if (options := _options_of_join(str(made_by.get("step", "")))) is None:
         return [name for name, _ in made_by.get("by", ())], []
-    pairs = ast.literal_eval(found[1])
     side = int(store.startswith("right"))
-    own = {pair[side] for pair in pairs}
-    return [left for left, _ in pairs], [name for name, _ in made_by["columns"][side] if name not in own]
+    which = ("left", "right")[side]
+    pairs = ast.literal_eval(options["on" if "on" in options else "by"])
+    time, weight = (ast.literal_eval(options[f"{which}_{what}"]) for what in ("time", "diff"))
+    windows = ["window"] if "within" in options and options["within"] == "None" else []
+    own = {*(pair[side] for pair in pairs), *windows, weight, *(["event_time"] if time == "event_time" else [])}
+    panes = {("pane", str(kind)) for kind in (PANE, FORMER_PANE)}
+    values = [name for name, kind in made_by["columns"][side] if name not in own and (name, kind) not in panes]
+    return [*(left for left, _ in pairs), *windows], values
+
+
+def _options_of_join(step: str) -> dict[str, str] | None:
+    """The options in the text of a step, as texts, if it is a join."""
+    if not step.startswith(("Join(", "JoinAsof(")):
+        return None
+    call = ast.parse(step, mode="eval").body
+    assert isinstance(call, ast.Call)
+    return {str(option.arg): ast.unparse(option.value) for option in call.keywords}
 
 
 def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Deletion:

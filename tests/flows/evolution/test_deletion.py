@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from evolved_rows import drawn, left
 from row_steps import SCHEMA, START
@@ -12,7 +13,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
-from uncombine.flows.evolution.deletion import Deletion, deleted_seed
+from uncombine.flows.evolution.deletion import Deletion, deleted_seed, user_columns
 from uncombine.flows.result import Result
 from uncombine.local.evolved_seeds import HereWork
 
@@ -130,3 +131,41 @@ def test_the_rows_of_a_join_are_found_by_their_names(tmp_path: Path) -> None:
         assert [text.rpartition(": ")[2] for text in made.remains] == [NOT_KEPT]
         then = [uc.Elements([{**others[place], "x": 9}], input="r"), uc.Watermark(None, input="l")]
         assert len(pairs.run(then, start=made.seed).to_pylist()) == 0
+
+
+@pytest.mark.parametrize("asof", [False, True])
+def test_the_weights_of_a_joined_input_do_not_shift_its_names(asof: bool, tmp_path: Path) -> None:
+    columns = {"id": pa.string(), "diff": pa.int64(), "person": pa.string(), "city": pa.string()}
+    schema = pa.schema({**columns, "ts": pa.timestamp("us", "UTC")})
+    left = uc.flow(schema, diff="diff", watermark="1 minute", name="l")
+    right = uc.flow(SCHEMA.append(pa.field("id2", pa.string())), watermark="1 minute", name="r")
+    right = right.select("ts", "id2", "x").rename(id2="id")
+    rows = [
+        {"id": "1", "diff": 1, "person": "ada", "city": "bob", "ts": START},
+        {"id": "2", "diff": 1, "person": "bob", "city": "ada", "ts": START},
+    ]
+    if asof:
+        joined = left.join_asof(right, by="id", direction="forward", tolerance="1 hour")
+    else:
+        joined = left.join(right, on="id", how="left", within=("-1 hour", "1 hour"))
+    made = deleted(joined.run([uc.Elements(rows, input="l")]), tmp_path, uc.col("person") == "ada")
+    assert list(made.deleted.values()) == [1]
+    then = [uc.Elements([{"ts": START, "id2": id, "x": 7} for id in "12"], input="r")]
+    shown = joined.run(then, start=made.seed).to_pylist()
+    assert {row["person"] for row in shown if row["x"] == 7} == {"bob"}
+
+
+def test_the_rows_of_a_join_of_windows_are_found_by_their_names(tmp_path: Path) -> None:
+    rows = [{"ts": START, "k": "a", "id": 1, "x": 3}, {"ts": START, "k": "b", "id": 2, "x": 4}]
+    sides = [
+        uc.flow(SCHEMA, watermark="30 seconds", name=name)
+        .window("1 minute", "each row", "retracting")
+        .combine(by=key, n=uc.Count(), most=uc.Max("x"))
+        for name, key in (("l", "k"), ("r", "k"))
+    ]
+    pairs = sides[0].join(sides[1], on="k", how="left")
+    whole = pairs.run([uc.Elements(rows, input="l")])
+    made = deleted(whole, tmp_path, (uc.col("k") == "a") & (uc.col("most") == 3))
+    joined = made.seed.steps[-1].made_by
+    table = pa.table({"key.0": ["a"], "key.1": ["w"], "value.0": [1], "value.1": [3]})
+    assert list(user_columns("left", table, joined)) == ["k", "window", "n", "most"]
