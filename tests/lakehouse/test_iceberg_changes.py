@@ -24,7 +24,7 @@ def history(tmp_path: Path, seed: int = 1) -> IcebergHistory:
 
 
 @pytest.mark.parametrize("seed", seeds(16))
-def test_rule_77_each_snapshot_is_the_sum_of_changes(tmp_path: Path, seed: int) -> None:
+def test_rule_88_each_snapshot_is_the_sum_of_changes(tmp_path: Path, seed: int) -> None:
     made = IcebergHistory(tmp_path / "i", random.Random(seed))
     for _ in range(5):
         made.commit()

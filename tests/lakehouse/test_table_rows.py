@@ -48,7 +48,7 @@ def part(weights: dict[str, int]) -> Part:
 
 
 @pytest.mark.parametrize("seed", seeds(40))
-def test_rule_77_weights_of_equal_rows_add_up(seed: int) -> None:
+def test_rule_88_weights_of_equal_rows_add_up(seed: int) -> None:
     r = random.Random(seed)
     tables = {name: table(r) for name in "bcd"}
     weights = {"b": -1, "c": 1, "d": r.choice([0, 1])}

@@ -33,7 +33,7 @@ def by_pandas(history: DeltaHistory | IcebergHistory) -> Cells:
 
 
 @pytest.mark.parametrize("kind", ["delta", "feed", "iceberg"])
-def test_rule_76_a_live_table_follows_a_table_through_restarts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_rule_87_a_live_table_follows_a_table_through_restarts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     r = random.Random(7)
     history: DeltaHistory | IcebergHistory
     if kind == "iceberg":

@@ -62,7 +62,7 @@ def after(plan: VersionPlanner, offset: Any, most: int | None = None) -> Any:
     return json.loads(json.dumps(plan.after(offset, most)))
 
 
-def test_rule_76_a_stream_reads_the_rows_of_a_version_and_each_later_version_once() -> None:
+def test_rule_87_a_stream_reads_the_rows_of_a_version_and_each_later_version_once() -> None:
     versions = Versions(3)
     plan = planner(versions)
     begin = plan.begin()
@@ -78,7 +78,7 @@ def test_rule_76_a_stream_reads_the_rows_of_a_version_and_each_later_version_onc
 
 
 @pytest.mark.parametrize(("start", "found"), [(1, [2, 3]), ("earliest", [0, 1, 2, 3]), ("latest", [])])
-def test_rule_76_a_start_reads_changes_alone(start: Any, found: list[int]) -> None:
+def test_rule_87_a_start_reads_changes_alone(start: Any, found: list[int]) -> None:
     plan = planner(Versions(3), start=start)
     assert [version for version, _ in read(plan, plan.begin(), after(plan, plan.begin()))] == found
 
