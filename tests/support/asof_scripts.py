@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
 from typing import Any
 
-from join_scripts import KEYS, Case, Row, normal
+from join_scripts import KEYS, Case, Oracle, Row
 
 from uncombine.panes.join_asof.join_asof import DIRECTIONS, JoinAsof
-from uncombine.windows.times import MAX_TIME, MIN_TIME
+from uncombine.windows.times import MAX_TIME
 
 
 def random_asof(random: Random, direction: str, emit: str, diff: bool) -> Case:
@@ -54,23 +53,8 @@ def _rank(row: Row) -> tuple[bool, int]:
     return row[1] is not None, row[1] or 0
 
 
-@dataclass
-class AsofOracle:
-    """The rows that were in time, and the output of the join over them."""
-
-    case: Case
-    watermark: int = MIN_TIME
-    held: dict[str, Counter[Row]] = field(default_factory=lambda: {"left": Counter(), "right": Counter()})
-    late: int = 0
-
-    def take(self, bundle: dict[str, list[tuple[Row, int]]], watermark: int) -> None:
-        for side, rows in bundle.items():
-            for (key, value, time, _), weight in rows:
-                if time + int(self.case.join.allowed_lateness) < self.watermark:
-                    self.late += 1
-                else:
-                    self.held[side][normal(key), value, time, 0] += weight
-        self.watermark = max(self.watermark, watermark)
+class AsofOracle(Oracle):
+    """The rows that were in time, and the output of the as-of join over them."""
 
     def expected(self) -> Counter[tuple[Any, ...]]:
         """The rows of output with their weights."""

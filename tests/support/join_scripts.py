@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from uncombine.panes.join.join import Join
+from uncombine.panes.state.chunk_log import load, save
 from uncombine.panes.state.pane_type import PANE
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
@@ -198,3 +199,39 @@ def shown(case: Case, panes: pa.Table) -> list[tuple[tuple[Any, ...], int]]:
             column = column.view(pa.int64())
         columns.append([normal(value) for value in column.to_pylist()])
     return list(zip(zip(*columns, strict=True), panes["diff"].to_pylist(), strict=True))
+
+
+class Log(dict[int, bytes]):
+    put, remove = dict.__setitem__, dict.__delitem__
+
+
+def compare(oracle: Oracle, operator: Any, random: Random, steps: int, stored: bool, corrects: bool) -> int:
+    """Compare each step of an operator with the oracle; gives the number of rows of output."""
+    case, log, manifest, state = oracle.case, Log(), None, operator.initial()
+    out: Counter[tuple[Any, ...]] = Counter()
+    rows = 0
+    for bundle, watermark in Script(case, random).steps(steps):
+        promised = operator.hold(state)
+        loaded = load(manifest, log, operator)
+        tables = [case.table(side, bundle[side]) for side in ("left", "right")]
+        stepped = operator.step(loaded.state if stored else state, tables, watermark)
+        state = stepped.state
+        if stored:
+            manifest = save(state, loaded, log)
+        found = shown(case, stepped.panes)
+        oracle.take(bundle, watermark)
+        rows += len(found)
+        assert stepped.panes.schema == operator.output_schema
+        assert all(diff for _, diff in found)
+        assert not {row for row, diff in found if diff > 0} & {row for row, diff in found if diff < 0}
+        order = [(diff > 0, row[-1]) for row, diff in found]
+        assert order == sorted(order)
+        assert all(row[-1] >= promised for row, _ in found), (promised, found)
+        assert corrects or all(diff > 0 for _, diff in found)
+        for row, diff in found:
+            out[row] += diff
+        assert {row: n for row, n in out.items() if n} == dict(oracle.expected()), (case.join, watermark)
+        assert state.counts.dropped == oracle.late
+    assert operator.count_entries(state) == 0
+    assert operator.hold(state) == MAX_TIME
+    return rows
