@@ -10,14 +10,14 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import pytest
-from library import BELOW, MODULES, ROOT, imported
+from library import BELOW, MODULES, ROOT, imported, imports_of, source_of
 
 SHARED = {"advice", "errors", "urls"}
 
@@ -57,14 +57,14 @@ def assigned(source: str) -> Iterator[str]:
 @cache
 def homes() -> Counter[str]:
     """The number of modules that give each name a value at their top."""
-    return Counter(name for module in MODULES for name in set(assigned((ROOT / module).read_text())))
+    return Counter(name for module in MODULES for name in set(assigned(source_of(module))))
 
 
-def faults(module: Path, source: str) -> list[str]:
+def faults(module: Path, names: Iterable[str]) -> list[str]:
     """The faults of the imports of a module."""
     found = []
     room = module.parts[0] if len(module.parts) > 1 else None
-    for name in sorted(imported(module, source)):
+    for name in sorted(names):
         top = "." * name.startswith(".") + name.lstrip(".").split(".")[0]
         if top.lstrip(".") in BESIDE:
             found.append(f"{module} imports {name}, which stands beside the package")
@@ -94,9 +94,8 @@ def _in(far: set[str], name: str, module: Path) -> bool:
     return top in far and not f"{name}.".startswith(f"{own}.")
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_imports_go_one_way(module: Path) -> None:
-    assert faults(module, (ROOT / module).read_text()) == []
+def test_imports_go_one_way() -> None:
+    assert [fault for module in MODULES for fault in faults(module, imports_of(module))] == []
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_imports_go_one_way(module: Path) -> None:
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str) -> None:
-    assert len(faults(Path(module), source)) == 1
+    assert len(faults(Path(module), imported(Path(module), source))) == 1
 
 
 @pytest.mark.parametrize(
@@ -142,7 +141,7 @@ def test_a_wrong_import_is_seen(module: str, source: str) -> None:
     ],
 )
 def test_a_right_import_is_let_pass(module: str, source: str) -> None:
-    assert faults(Path(module), source) == []
+    assert faults(Path(module), imported(Path(module), source)) == []
 
 
 @pytest.mark.parametrize("name", sorted(ONCE))
@@ -155,12 +154,7 @@ def test_every_library_that_is_imported_is_declared() -> None:
     extras = (needs for name, needs in project["optional-dependencies"].items() if name != "dev")
     needs = [*chain(project["dependencies"], *extras)]
     declared = {re.split(pattern, need)[0].replace("-", "_") for need in needs for pattern in (r"\W", r"[^\w-]")}
-    used = {
-        name.split(".")[0]
-        for module in MODULES
-        for name in imported(module, (ROOT / module).read_text())
-        if not name.startswith(".")
-    }
+    used = {name.split(".")[0] for module in MODULES for name in imports_of(module) if not name.startswith(".")}
     assert used - {*sys.stdlib_module_names, "uncombine"} <= declared
 
 
@@ -178,7 +172,6 @@ def test_the_tests_load_the_library_once() -> None:
     assert [name for name, module in sys.modules.items() if getattr(module, "__file__", None) in faces] == ["uncombine"]
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_no_module_is_long(module: Path) -> None:
-    most = 800 if module.as_posix() in READ_BY_USERS else 400
-    assert len((ROOT / module).read_text().splitlines()) <= most
+def test_no_module_is_long() -> None:
+    lines = {module.as_posix(): len(source_of(module).splitlines()) for module in MODULES}
+    assert {module: n for module, n in lines.items() if n > (800 if module in READ_BY_USERS else 400)} == {}

@@ -29,10 +29,10 @@ def test_a_folder_may_have_more_only_as_long_as_it_needs_to() -> None:
     assert [folder for folder in MORE if folders[folder] <= MOST] == []
 
 
-@pytest.mark.parametrize("face", [module for module in MODULES if module.stem == "__init__"], ids=str)
-def test_a_folder_says_its_one_idea_in_one_sentence(face: Path) -> None:
-    said, *_ = (ast.get_docstring(ast.parse((ROOT / face).read_text())) or "").split("\n\n")
-    assert faults(said) == []
+def test_a_folder_says_its_one_idea_in_one_sentence() -> None:
+    faces = [module for module in MODULES if module.stem == "__init__"]
+    said = {face: (ast.get_docstring(ast.parse((ROOT / face).read_text())) or "").split("\n\n")[0] for face in faces}
+    assert {str(face): found for face, sentence in said.items() if (found := faults(sentence))} == {}
 
 
 def faults(said: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from library import MODULES, ROOT
+from library import MODULES, ROOT, source_of
 
 AROUND = sorted(
     path.relative_to(ROOT)
@@ -54,6 +54,11 @@ SOME = re.compile(rf"\b(?:{'|'.join(OTHERS)})")
 """One of them, whichever: most texts have none."""
 
 
+def folder_of(module: Path) -> str:
+    """The folder at the top of the tree that a module is in."""
+    return module.parts[0] if len(module.parts) > 1 else "."
+
+
 def texts(source: str) -> Iterator[tuple[int, str, bool]]:
     """Line and text of each string of a module but single names, which are no prose; and whether it is a docstring."""
     documented = set()
@@ -91,14 +96,15 @@ def faults_of_module(source: str) -> list[tuple[int, str]]:
     return [(line, fault) for line, text, opens in found for fault in faults_of_text(text, opens)]
 
 
-@pytest.mark.parametrize("module", [*MODULES, *AROUND], ids=str)
-def test_a_module_is_in_plain_words(module: Path) -> None:
-    assert faults_of_module((ROOT / module).read_text()) == []
+@pytest.mark.parametrize("folder", sorted({folder_of(module) for module in [*MODULES, *AROUND]}))
+def test_modules_are_in_plain_words(folder: str) -> None:
+    modules = [module for module in [*MODULES, *AROUND] if folder_of(module) == folder]
+    assert {str(module): found for module in modules if (found := faults_of_module(source_of(module)))} == {}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_in_plain_words(page: str) -> None:
-    assert faults_of_text((ROOT / page).read_text().replace(TAGLINE, ""), opens=False) == []
+def test_pages_are_in_plain_words() -> None:
+    texts = {page: source_of(Path(page)).replace(TAGLINE, "") for page in PAGES}
+    assert {page: found for page, text in texts.items() if (found := faults_of_text(text, opens=False))} == {}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +43,18 @@ MODULES = sorted(
     path.relative_to(ROOT)
     for path in [*ROOT.glob("*.py"), *(file for room in BELOW for file in (ROOT / room).rglob("*.py"))]
 )
+
+
+@cache
+def source_of(module: Path) -> str:
+    """The text of a module of the tree."""
+    return (ROOT / module).read_text(encoding="utf-8")
+
+
+@cache
+def imports_of(module: Path) -> frozenset[str]:
+    """Dotted names that a module of the tree imports: several rules ask for them, and parsing is what they cost."""
+    return frozenset(imported(module, source_of(module)))
 
 
 def imported(module: Path, source: str) -> set[str]:

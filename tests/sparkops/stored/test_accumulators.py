@@ -379,9 +379,8 @@ def test_the_metadata_is_read(scores: Any) -> None:
         uc.Accumulator.read(scores, "best")
 
 
-@pytest.mark.parametrize("combiner", every.EVERY.values(), ids=repr)
-def test_a_combiner_is_read_back_from_its_repr(combiner: uc.Combiner) -> None:
-    assert spelled.read_combiner(repr(combiner)) == combiner
+def test_a_combiner_is_read_back_from_its_repr() -> None:
+    assert [one for one in every.EVERY.values() if spelled.read_combiner(repr(one)) != one] == []
 
 
 x, t = uc.col("x"), uc.col("t")
