@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -46,8 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--draw",
         action="store_true",
-        help="run a seventh of the tests that need Spark and a third of those with examples of hypothesis, others each "
-        "day, and those marked daily",
+        help="run a fourteenth of the tests that need Spark, and a seventh of those with examples of hypothesis and of "
+        "those marked weekly, others each day, and those marked daily",
     )
 
 
@@ -79,7 +80,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Of several processes only one runs what needs the shared session, so that one is started.
+    """Of several processes only one runs what needs the shared session, so that one is started; each of `make full`.
 
     It begins with these items, because they take longest. Programs with sessions of their own go to the other process,
     file by file: when the class archive is there, else last. Short items at the end leave neither process idle.
@@ -100,11 +101,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             late = archive is None or not archive.exists()
             for scope in [scope for scope in self.workqueue if scope.startswith(_PROGRAM)]:
                 self.workqueue.move_to_end(scope, last=late)
-            if _SHARED in self.workqueue:
-                self.workqueue.move_to_end(_SHARED, last=False)
+            for scope in [scope for scope in self.workqueue if scope.startswith(_SHARED)]:
+                self.workqueue.move_to_end(scope, last=False)
             super()._assign_work_unit(node)
 
     return OneSpark(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect millions of objects that live as long as the run, and let no search for garbage go through them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -116,6 +128,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "broker" in getattr(item, "fixturenames", ()):
             item.add_marker("kafka")
         marks = {mark.name for mark in item.iter_markers()}
+        if config.option.draw and "spark" in marks and not marks & {"daily", "soak", "kafka"} and seeds.has_seed(item):
+            item.add_marker("full" if seeds.is_drawn(item.nodeid, seeds.SUITE_DAYS) else "soak")
+            continue
         days = _days(item, marks) if config.option.draw else 1
         if days > 1 and not seeds.is_drawn(item.nodeid, days):
             item.add_marker("full")
@@ -133,25 +148,39 @@ def _days(item: pytest.Item, marks: set[str]) -> int:
     if marks & {"daily", "soak", "kafka"}:
         return 1
     if "spark" in marks:
-        return seeds.DAYS
-    return seeds.EXAMPLE_DAYS if getattr(getattr(item, "obj", None), "is_hypothesis_test", False) else 1
+        return seeds.SPARK_DAYS
+    examples = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return seeds.DAYS if examples or "weekly" in marks else 1
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    worker = getattr(session.config, "workerinput", {"workerid": "gw0"})
-    wanted = any(item.get_closest_marker("spark") for item in session.items) and not session.config.option.collectonly
+    config = session.config
+    worker = getattr(config, "workerinput", {"workerid": "gw0"})
+    wanted = any(item.get_closest_marker("spark") for item in session.items) and not config.option.collectonly
     if wanted and (archive := place()) is not None:
-        session.config.pluginmanager.register(ClassArchive(archive, makes=worker["workerid"] == "gw0"))
+        # A run of a few tests on Spark saves less than the archive costs.
+        makes = worker["workerid"] == "gw0" and (_is_full(config) or not config.option.draw)
+        config.pluginmanager.register(ClassArchive(archive, makes=makes))
+
+
+def _is_full(config: pytest.Config) -> bool:
+    """True if the run has the tests that are left to `make full`, which are mostly on Spark."""
+    return "full" in config.option.markexpr.replace("not full", "")
 
 
 _SHARED, _PROGRAM = "the shared session", "programs of "
-"""The scopes of items that need Spark."""
+"""The scopes of items that need Spark begin so."""
 
 
 def _scope_of(item: pytest.Item) -> str:
-    """The scope of an item that needs Spark: examples and items with the fixture `spark` share a session."""
-    shared = "spark" in getattr(item, "fixturenames", ()) or "test_doctests.py" in item.nodeid
-    return _SHARED if shared else _PROGRAM + item.nodeid.partition("::")[0]
+    """The scope of an item that needs Spark: examples and items with the fixture `spark` share a session.
+
+    Where most items need one, each process has a session, and takes them file by file.
+    """
+    file = item.nodeid.partition("::")[0]
+    if "spark" in getattr(item, "fixturenames", ()) or "test_doctests.py" in file:
+        return f"{_SHARED}: {file}" if _is_full(item.config) else _SHARED
+    return _PROGRAM + file
 
 
 @pytest.fixture(scope="session")

@@ -158,6 +158,7 @@ def changes(changelog: Changelog, table: pa.Table) -> list[list[Any]]:
     return out
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rule_64_each_message_is_judged_by_itself(name: str, seed: int) -> None:
@@ -170,6 +171,7 @@ def test_rule_64_each_message_is_judged_by_itself(name: str, seed: int) -> None:
         assert not here or [weight for weight, _ in alone] == [1], table.slice(place, 1).to_pydict()
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", [name for name in FORMS if not name.startswith("kafka")])
 def test_rule_64_a_text_that_python_does_not_read_is_bad(name: str) -> None:
     changelog, column, write = FORMS[name]
@@ -204,6 +206,7 @@ POISON = {
 """The rest of a message is put in place of %s."""
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", POISON)
 @pytest.mark.parametrize("form", FORMS)
 def test_one_message_does_not_stop_a_flow(name: str, form: str) -> None:

@@ -30,6 +30,7 @@ def drawn(name: str, seed: int) -> list[Event]:
     return history(r, r.randrange(1, 40), FORMS[name].deletes, FORMS[name].nulls)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rule_61_a_table_of_messages_gives_what_its_weights_give(name: str, seed: int) -> None:
@@ -49,6 +50,7 @@ def ids_left(rows: Any) -> list[str]:
     return list(ids.elements())
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bundles_of_messages_give_what_their_weights_give(name: str, seed: int) -> None:
@@ -71,6 +73,7 @@ def test_bundles_of_messages_give_what_their_weights_give(name: str, seed: int) 
     assert got.counts()["bad"] == 0
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", ["debezium", "debezium keyed", "flat", "kafka json", "wal2json keyed"])
 @pytest.mark.parametrize("seed", seeds(4))
 def test_times_that_are_missing_or_far_ahead_count_as_those_of_the_weights(name: str, seed: int) -> None:
@@ -222,6 +225,7 @@ def test_a_deleted_row_gives_its_key_alone_and_does_not_move_the_watermark() -> 
     assert (run["id"].to_pylist(), run.counts()["dropped"]) == (["b"], 0)
 
 
+@pytest.mark.weekly
 def test_a_bad_message_does_not_touch_the_others() -> None:
     for name, form in FORMS.items():
         events = history(random.Random(name), 12, form.deletes)
@@ -406,6 +410,7 @@ def known(row: Any) -> Any:
     return None if row is None else {**row, "x": 3 if row["x"] is None else row["x"]}
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(40, 600))
 def test_pipelines_over_messages_end_as_those_over_weights(seed: int) -> None:
     (read, messages), (plain, rows), names = pipelines(seed)

@@ -67,6 +67,7 @@ def keyed(table: pa.Table) -> dict[str, Any]:
     }
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", ["debezium", "debezium_json", "delta", "flink", "postgres"])
 def test_rule_65_both_rows_of_updates_read_back_as_the_same_changes(name: str, seed: int) -> None:
@@ -84,6 +85,7 @@ def test_rule_65_both_rows_of_updates_read_back_as_the_same_changes(name: str, s
             assert rows == sorted(map(repr, want.select(read.column_names).to_pylist()))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", ["debezium_flat", "flink_upsert", "kafka"])
 def test_rule_65_last_rows_of_keys_read_back_as_the_rows_that_are_left(name: str, seed: int) -> None:

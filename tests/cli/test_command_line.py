@@ -19,6 +19,7 @@ from uncombine.cli.command_line import main, parser_of
 from uncombine.errors import InvalidArgument
 
 
+@pytest.mark.weekly
 def test_a_reader_that_has_seen_enough_is_no_error(events: str) -> None:
     command = [
         sys.executable,
@@ -65,6 +66,7 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
     assert line.startswith("uncombine: warning: windows can be shown again in mode='accumulating'")
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -91,6 +91,7 @@ dotted = dots("a", "b")
 """
 
 
+@pytest.mark.weekly
 def test_laws_are_checked(user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]) -> None:
     user_module("mine_for_laws", MINE)
     assert main(["laws", "mine_for_laws:good", "--examples", "4"]) == 0
@@ -110,6 +111,7 @@ def test_laws_are_checked(user_module: Callable[[str, str], None], capsys: pytes
         assert says in capsys.readouterr().err
 
 
+@pytest.mark.weekly
 def test_values_are_those_of_the_user(
     user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_values_are_those_of_the_user(
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["mine_for_laws.py"]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", ["dots", "dotted", "largest"])
 def test_each_column_has_values_of_the_user(
     name: str, user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
@@ -210,6 +213,7 @@ def test_the_reason_of_a_refused_value_is_shown(
     assert "add raised AttributeError at mine_for_laws.py" in capsys.readouterr().err
 
 
+@pytest.mark.weekly
 def test_numpy_warns_of_no_number_that_was_drawn(
     user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:

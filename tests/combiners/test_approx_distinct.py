@@ -27,6 +27,7 @@ def off(error: float, distinct: int, groups: int) -> np.ndarray:
     return np.asarray(found) / distinct - 1
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("error", [0.5, 0.09, 0.05, 0.02])
 @pytest.mark.parametrize("distinct", [3, 100, 3_000])
 def test_the_stated_error_is_kept(error: float, distinct: int) -> None:
@@ -72,6 +73,7 @@ def test_buckets_of_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (checks < rank_buckets.PRIME).all()
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("retractable", [True, False])
 @pytest.mark.parametrize("error", [0.03, 0.02, 0.005])
 def test_fewer_than_a_thousand_values_are_counted_to_within_one_percent(error: float, retractable: bool) -> None:

@@ -46,6 +46,7 @@ def test_as_pandas_on_many_rows(groups: int) -> None:
         assert result.best.tolist() == expected["max"].tolist()
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("passes", [0, 1, 3])
 @pytest.mark.parametrize("shape", ["top", "any", "wide"])
 def test_results_of_a_changelog_without_its_state(passes: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:

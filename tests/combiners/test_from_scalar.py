@@ -161,6 +161,7 @@ def test_a_state_of_zeros_is_not_nothing_where_nothing_looks_otherwise() -> None
     assert plan.is_zero(state).tolist() == [False, True, False]
 
 
+@pytest.mark.weekly
 def test_a_stated_tolerance() -> None:
     near = uc.from_scalar(
         "Near", create=lambda: 0.0, add=lambda s, x: s + x, merge=lambda s, t: s + t, extract=lambda s: s,
@@ -171,6 +172,7 @@ def test_a_stated_tolerance() -> None:
     check_laws(near("x"), values=pa.float64(), max_examples=40)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("combiner", "values"),
     [(MeanOf("x"), SMALL), (Longest("x"), pa.string()), (Dot("x", "y"), (SMALL, SMALL))],
@@ -179,6 +181,7 @@ def test_laws(combiner: uc.Combiner, values: Any) -> None:
     check_laws(combiner, values=values, max_examples=40)
 
 
+@pytest.mark.weekly
 def test_the_law_kit_finds_a_wrong_one() -> None:
     wrong = uc.from_scalar(
         "Wrong", create=lambda: 0.0, add=lambda s, x: (s + x) / 2, merge=lambda s, t: (s + t) / 2,

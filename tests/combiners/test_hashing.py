@@ -185,6 +185,7 @@ def test_bits_are_balanced_and_independent() -> None:
         assert np.abs(bits - 0.5).max() < 0.01
 
 
+@pytest.mark.weekly
 def test_another_process_hashes_alike() -> None:
     code = (
         "import pyarrow as pa; from uncombine.combiners.rows.columns import Column;"

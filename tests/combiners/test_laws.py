@@ -64,6 +64,7 @@ def test_what_may_be_said_of_values(given: dict[str, Any], columns: dict[str, pa
     assert found == columns
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("check", "error", "says"),
     [
@@ -147,6 +148,7 @@ def broken(**changes: Any) -> Any:
 SMALL = st.integers(0, 3)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("role", "function", "law"),
     [
@@ -193,6 +195,7 @@ def refuse(results: pa.Array) -> pa.Array:
     return results
 
 
+@pytest.mark.weekly
 def test_a_number_too_large_for_its_type_may_be_refused() -> None:
     check_laws(broken(capability=uc.Capability.GROUP)("x"), values=pa.int64(), max_examples=20)
     with pytest.raises(LawViolation, match=r"(add|merge) raised DoesNotFit: (add|merge) of Broken gave"):
@@ -243,6 +246,7 @@ def test_a_refusal_of_all_types_has_the_reason_of_the_one_that_came_furthest(
     assert reason in str(refused.value)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     "made", [broken(), broken()("x"), PlainFn, PlainFn(), uc.from_columns("P", PlainFn(), output=pa.int64())]
 )
@@ -258,6 +262,7 @@ def test_columns_of_a_factory_are_as_many_as_add_takes() -> None:
     assert named == [{"p": pa.int8(), "q": pa.int64()}]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("combiner", "values", "expected"),
     [
@@ -307,6 +312,7 @@ def test_what_reads_the_same_backwards_is_compared_in_further_orders() -> None:
         assert all(sorted(map(repr, order[0])) == sorted(map(repr, rows)) for order in orders([rows]))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("expected", "error", "says"),
     [
@@ -323,6 +329,7 @@ def test_expectations_that_do_not_hold(expected: Any, error: str, says: str) -> 
         check_laws(uc.Sum("x"), values=SMALL, expected=expected, max_examples=20)
 
 
+@pytest.mark.weekly
 def test_an_infinite_tolerance_is_reported() -> None:
     lax = broken(
         add=lambda s, x: s + float(x), accumulator=pa.float64(), output=pa.float64(), tolerance=lambda m, n: math.inf
@@ -334,6 +341,7 @@ def test_an_infinite_tolerance_is_reported() -> None:
         check_laws(lax("x") / uc.Count(), values=SMALL, max_examples=30)
 
 
+@pytest.mark.weekly
 def test_no_bound_of_the_librarys_own_is_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"Correlation\('x', 'y'\) has no bound"):
         check_laws(uc.Correlation("x", "y"), values=(pa.int64(), pa.int64()), max_examples=10)
@@ -354,6 +362,7 @@ class FloatsFn(PlainFn):
         return (pa.array(sums),)
 
 
+@pytest.mark.weekly
 def test_a_tolerance_may_be_a_part_of_the_numbers() -> None:
     values = pa.array([0.1, 0.2, 0.3, 1e7, None])
     check_laws(broken(**FLOATS, tolerance=1e-9)("x"), values=values, max_examples=20)
@@ -370,6 +379,7 @@ def test_a_tolerance_may_be_a_part_of_the_numbers() -> None:
         check_laws(vague("x"), values=values, max_examples=20)
 
 
+@pytest.mark.weekly
 def test_a_tolerance_is_for_floats_alone() -> None:
     """The numbers are so large that a count that is wrong by one would be within their tolerance."""
     counted = pa.struct([("n", pa.int64()), ("total", pa.float64())])
@@ -406,6 +416,7 @@ def test_a_tolerance_is_less_than_the_numbers(bad: Any) -> None:
         broken(**FLOATS, tolerance=bad)
 
 
+@pytest.mark.weekly
 def test_values_may_be_an_array() -> None:
     odd = broken(add=lambda s, x: s + x // (x % 2))
     check_laws(odd("x"), values=pa.array([1, 3, None]), max_examples=10)
@@ -422,6 +433,7 @@ def test_rounding_without_a_tolerance_is_told() -> None:
         check_laws(floats("x"), values=st.sampled_from([0.1, 0.2, 0.3]), max_examples=40)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("combiner", "values"),
     [
@@ -438,6 +450,7 @@ def test_expressions_are_held_to_the_laws(combiner: uc.Combiner, values: Any) ->
     check_laws(combiner, values=values, max_examples=6)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     "wrap", [lambda c: c / uc.Count(), lambda c: c.map(pc.negate), lambda c: c.where(uc.col("x") > 0)]
 )
@@ -451,6 +464,7 @@ def test_a_fault_in_an_expression_is_found(wrap: Any) -> None:
         check_laws(wrap(wrong("x")), values=SMALL, max_examples=50)
 
 
+@pytest.mark.weekly
 def test_a_seed_draws_the_same() -> None:
     def found(seed: int) -> str:
         with pytest.raises(LawViolation) as caught:
@@ -467,6 +481,7 @@ def test_ready_made_values_meet_and_are_of_their_type(kind: pa.DataType) -> None
     assert pa.array(drawn, kind, from_pandas=False).null_count == 0
 
 
+@pytest.mark.weekly
 def test_it_is_loaded_at_first_use_and_says_what_it_needs(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['hypothesis'] = None; import uncombine as uc\n"
@@ -495,6 +510,7 @@ class Total(uc.CombineFn):
         return accumulators[0]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("extract", "found"),
     [

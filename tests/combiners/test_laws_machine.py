@@ -31,6 +31,7 @@ TestMax = laws.machine(uc.Max("x"), values=pa.int64(), expected=max).TestCase
 TestMax.settings = FEW
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("combiner", "named"),
     [

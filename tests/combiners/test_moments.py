@@ -133,6 +133,7 @@ def test_nan_and_infinity_can_be_retracted(exact: bool, odd: float) -> None:
     assert all(math.isnan(value) for value in appended.values())
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("options", [{}, {"retractable": False}, {"exact": True}], ids=["fast", "append-only", "exact"])
 def test_few_and_equal_values(options: dict[str, bool]) -> None:
     def results(values: Values, **more: Any) -> list[Any]:

@@ -113,6 +113,7 @@ OF_LAWS = [
 ]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("combiner", share(OF_LAWS))
 def test_laws(combiner: uc.Combiner) -> None:
     check_laws(combiner, values={"x": pa.float64(), "k": pa.string()}, max_examples=30)

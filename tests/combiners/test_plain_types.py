@@ -79,6 +79,7 @@ def results(column: Any, by: bool, names: list[str], diff: str | None = None) ->
     return uc.aggregate(table, by="k", diff=diff, **chosen)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(("plain", "kind"), [*KINDS, *LAYOUTS], ids=named)
 @pytest.mark.parametrize("diff", [None, "diff"])
 def test_large_types_and_views_give_what_plain_ones_give(plain: pa.Array, kind: pa.DataType, diff: str | None) -> None:

@@ -102,6 +102,7 @@ def test_times_far_apart_are_not_rounded_before() -> None:
 SHAPES = {"few large": 3, "middling": 60, "many small": 900}
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("kind", ["floats", "ints", "few values", "with NaN"])
 @pytest.mark.parametrize("groups", SHAPES.values(), ids=SHAPES)
 def test_as_numpy_and_pandas_on_many_rows(groups: int, kind: str) -> None:

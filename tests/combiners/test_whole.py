@@ -172,6 +172,7 @@ def check(combiner: uc.Combiner, seeds: Sequence[int], sizes: Sequence[int]) -> 
     return types
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("combiner", share(FORMS), ids=repr)
 def test_the_same_as_add_and_extract(combiner: uc.Combiner) -> None:
     assert check(combiner, (1,), SIZES) > 0

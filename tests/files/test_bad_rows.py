@@ -293,6 +293,7 @@ def columns_of(r: random.Random) -> tuple[list[str], list[str]]:
     return columns, (r.sample(columns, r.randrange(len(columns) + 1)) if r.random() < 0.5 else columns)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(200, most=2_000))
 def test_rule_68_rows_of_csv(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = CsvCase(seed)
@@ -449,6 +450,7 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: value if names.count(name) == 1 else object() for name, value in pairs}
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(200, most=2_000))
 def test_rule_68_rows_of_json(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = JsonCase(seed)

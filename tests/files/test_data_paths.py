@@ -35,6 +35,7 @@ def total(paths: Any, **options: Any) -> int:
     return int(flow.run()["total"][0].as_py())
 
 
+@pytest.mark.weekly
 def test_an_existing_path_is_itself(tmp_path: Path) -> None:
     numbers = written(tmp_path)
     for name, number in numbers.items():

@@ -95,6 +95,7 @@ def test_values_of_another_type_are_told(tmp_path: Path) -> None:
     assert "column 'k'" in told
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("some", seeds(1, 20))
 def test_random_folders_over_columns_of_files(some: int, tmp_path: Path) -> None:
     """The folder's value is read in every format and layout, and exactly a difference is told."""

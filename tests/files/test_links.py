@@ -75,6 +75,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 @pytest.mark.parametrize("given", ["inferred", "given"])
 def test_a_link_that_is_not_followed_is_an_error_or_is_left_out(fault: Any, given: str, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_each_file_of_a_store_is_looked_up_once(store: Store) -> None:
     assert store.requests == {"HEAD": looks + first, "GET": first}
 
 
+@pytest.mark.weekly
 def test_many_files_of_one_folder_are_looked_up_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["in/a.csv", "in/none.csv", "in/k=1", "in/b.csv", "in/k=1/d.csv", "top.csv", "none/a.csv", "in/*/c.csv"]
     paths = [f"s3://bucket/{name}{store.parameters}" for name in names]

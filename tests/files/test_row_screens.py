@@ -34,6 +34,7 @@ def is_read(read: Any, text: bytes) -> bool:
     return True
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("kind", TYPES, ids=str)
 @pytest.mark.parametrize("point", [".", ","])
 def test_csv_that_arrow_takes_is_not_screened(kind: pa.DataType, point: str) -> None:

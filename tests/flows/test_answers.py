@@ -181,6 +181,7 @@ def interrupted(*arguments: str) -> tuple[int, str, str]:
     return run.returncode, out, err
 
 
+@pytest.mark.weekly
 def test_an_interrupt_of_a_script_keeps_the_entries_before() -> None:
     code, out, err = interrupted("script")
     left = json.loads(out)
@@ -206,6 +207,7 @@ def test_an_interrupt_of_a_replay_keeps_the_turns_before() -> None:
     assert left["last"] == "... 680 more rows; the run was interrupted before its end"
 
 
+@pytest.mark.weekly
 def test_an_interrupt_of_threads_ends_them(tmp_path: Path) -> None:
     code, out, err = interrupted("threads", str(tmp_path))
     left = json.loads(out)
@@ -214,6 +216,7 @@ def test_an_interrupt_of_threads_ends_them(tmp_path: Path) -> None:
     assert left["last"] == "0 panes; the run was interrupted before its end"
 
 
+@pytest.mark.weekly
 def test_an_interrupt_that_nobody_catches_ends_the_program_as_any_other() -> None:
     code, out, err = interrupted("uncaught")
     assert (code, out) == (-signal.SIGINT, "")
@@ -221,6 +224,7 @@ def test_an_interrupt_that_nobody_catches_ends_the_program_as_any_other() -> Non
     assert err.splitlines()[-1].startswith("the run was interrupted in entry 5 of 7")
 
 
+@pytest.mark.weekly
 @pytest.mark.filterwarnings("ignore:stage 1 has left out")
 @pytest.mark.parametrize("turns", share([1, 3, 1_000]))
 def test_the_number_of_turns_changes_no_result(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,6 +250,7 @@ def test_the_number_of_turns_changes_no_result(turns: int, monkeypatch: pytest.M
     assert whole.left_out.num_rows > 20
 
 
+@pytest.mark.weekly
 def test_a_warning_names_the_line_of_the_user() -> None:
     rows = [{"ts": (i * 37 % 50) * MINUTE, "seen": i * MINUTE} for i in range(200)]
     played = uc.flow(rows, watermark="1 minute", processing_time="seen").replay()

@@ -54,6 +54,7 @@ def check_resumed(run: Callable[..., Result], script: list[Any], r: random.Rando
     assert counts.items() <= whole.counts().items()
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(20, 4_000))
 def test_pipelines_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
     pipeline, tables, _ = drawn(seed)
@@ -72,6 +73,7 @@ def test_groupings_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
     check_resumed(run, script, random.Random(seed), tmp_path)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("draw", [row_steps.draw_flow, join_flows.draw_flow], ids=["steps", "joins"])
 @pytest.mark.parametrize("seed", seeds(8, 2_000))
 def test_steps_go_on_from_seeds(draw: Any, seed: int, tmp_path: Path) -> None:
@@ -79,6 +81,7 @@ def test_steps_go_on_from_seeds(draw: Any, seed: int, tmp_path: Path) -> None:
     check_resumed(flow.run, script_of(tables), random.Random(seed), tmp_path)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("window", ["1 minute", "sessions 20 seconds", uc.Sliding("2 minutes", "1 minute")], ids=str)
 def test_a_window_that_expired_stays_so_under_a_longer_lateness(window: Any, seed: int, tmp_path: Path) -> None:
@@ -189,6 +192,7 @@ def first_steps() -> dict[str, Callable[[uc.Flow, uc.Flow], uc.Flow]]:
     }
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", first_steps())
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_row_goes_to_the_shard_that_its_key_is_in(name: str, weighted: bool, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_bad_rows_between_stages_are_those_without_a_time() -> None:
     assert result.counts(stage=2)["bad"] == 1
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", [MINUTE, uc.Fixed("2 minutes"), uc.Sessions("1 minute"), uc.Global()], ids=repr)
 @pytest.mark.parametrize("stages", [2, 3])
 def test_nothing_is_counted_twice_by_default(window: uc.Window, stages: int) -> None:
@@ -259,6 +260,7 @@ def shown_twice(r: random.Random, options: dict[str, Any], each_batch: bool) -> 
     return max(seen.values(), default=0) > 1
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", [0, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_what_is_shown_once_is_shown_once(first: int) -> None:
     once = 0
@@ -272,6 +274,7 @@ def test_what_is_shown_once_is_shown_once(first: int) -> None:
     assert once > 15
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", [0, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_rule_37_no_stage_is_late_to_the_next(first: int) -> None:
     taken, refused = 0, 0
@@ -290,6 +293,7 @@ def test_rule_37_no_stage_is_late_to_the_next(first: int) -> None:
     assert min(taken, refused) > 10
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("options", "again"),
     share(

@@ -12,6 +12,7 @@ import uncombine as uc
 from uncombine.panes.state.seed import FORMAT
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("format", range(1, FORMAT + 1))
 def test_a_run_goes_on_from_a_stored_seed(format: int, tmp_path: Path) -> None:
     flow, script = stored_flow(), stored_script()

@@ -260,6 +260,7 @@ EACH = uc.AfterWatermark(early=uc.AfterCount(2), late=uc.AfterCount(1))
 SEEDS = seeds(16, 216)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_unions_against_pandas(seed: int) -> None:
     """Rows of two or three sources, late and retracted, through one or two groupings, each source at its own pace."""

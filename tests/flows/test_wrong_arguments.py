@@ -116,6 +116,7 @@ def use(value: Any) -> None:
     flow.window(**windows).combine(n=uc.Count()).run(script)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", share(CLASSES))
 def test_strange_values_are_refused_or_right(name: str) -> None:
     """Each argument in turn is a strange one, and some calls have only strange ones."""

@@ -65,6 +65,7 @@ def results(flow: uc.Flow) -> Any:
     )
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("form", WRITERS)
 @pytest.mark.parametrize("way", ["threads", "operators"])
 def test_every_format_gives_the_panes_of_a_table(form: str, way: str, tmp_path: Path) -> None:
@@ -80,6 +81,7 @@ def test_every_format_gives_the_panes_of_a_table(form: str, way: str, tmp_path: 
     assert wanted[2]["bad"] > 0
 
 
+@pytest.mark.weekly
 def test_large_files_are_read_in_parts_and_small_ones_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, folder = written(tmp_path)
     size = (tmp_path / "part-0.parquet").stat().st_size
@@ -211,6 +213,7 @@ def test_steps_after_the_panes_and_a_run_in_another_mode(tmp_path: Path) -> None
     assert pq.read_table(tmp_path / "out").num_rows == wanted.num_rows
 
 
+@pytest.mark.weekly
 def test_rows_arrive_at_times_of_their_own_and_go_to_a_named_source(tmp_path: Path) -> None:
     table = rows(1).append_column("seen", pa.array(np.arange(500) * 1_000_000).cast(INSTANT))
     pq.write_table(table, tmp_path / "a.parquet")

@@ -101,6 +101,7 @@ def compared(seeds: range, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(400, 600, step=100))
 def test_random_flows_give_the_panes_of_the_operators(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert compared(range(first, first + 100), monkeypatch) > 20
@@ -119,6 +120,7 @@ NO_GAPS = [
 ]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", share(NO_GAPS), ids=repr)
 @pytest.mark.parametrize("changelog", [False, True], ids=["rows", "changelog"])
 def test_the_panes_are_those_of_raw_rows(window: uc.Window, changelog: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,7 @@ def test_a_map_may_follow_a_step_that_leaves_no_row() -> None:
     assert totals.run([*script, uc.Watermark(None)])["z"].to_pylist() == [7]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("values", [["b", "a", None], [b"b", b"a", None], [3, 1, None], [dt.date(2024, 2, 29), None]])
 @pytest.mark.parametrize("step", ["map", "remember", "flat_map"])
 def test_a_function_may_give_a_category(step: str, values: list[Any]) -> None:

@@ -129,6 +129,7 @@ def locally(table: pa.Table, options: dict[str, Any]) -> pa.Table:
     return run_script(script, mode="retracting", schema=table.schema, **COMBINERS, **options)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", share(WINDOWS), ids=repr)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("changelog", [False, True], ids=["rows", "changelog"])
@@ -143,6 +144,7 @@ def test_final_panes_of_any_cut(window: uc.Window, policy: str, changelog: bool)
             assert found(panes, by) == oracle(table, window, by, policy)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 def test_final_panes_of_weights_that_do_not_add_up(window: uc.Window) -> None:
     """Retractions of rows that never came: all cuts give the panes of one operator."""

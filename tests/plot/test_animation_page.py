@@ -88,6 +88,7 @@ def test_the_page_has_the_panes_and_the_rows_of_the_run(seed: int) -> None:
     assert [data["rows"]["state"].count(2), len(data["steps"]["words"])] == [result.dropped, len(script)]
 
 
+@pytest.mark.weekly
 def test_the_page_stands_alone_and_is_small() -> None:
     script = arrivals(200, users=3)
     page = uc.plot.animation(run(script, []), script).html

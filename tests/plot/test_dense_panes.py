@@ -41,12 +41,14 @@ def minutes(count: int, late: int | None = None) -> tuple[uc.Result, list[Any]]:
     return flow.combine(n=uc.Sum("x")).run(), script
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(("count", "images"), [(MOST, 0), (MOST + 1, 1)])
 def test_more_panes_than_have_room_are_cells(count: int, images: int) -> None:
     axes = uc.plot.panes(*minutes(count)).axes[0]
     assert (len(axes.images), len(axes.texts) > count) == (images, images == 0)
 
 
+@pytest.mark.weekly
 def test_one_late_pane_among_hundreds_is_seen() -> None:
     axes = uc.plot.panes(*minutes(100, late=20)).axes[0]
     [image] = axes.images
@@ -58,6 +60,7 @@ def test_one_late_pane_among_hundreds_is_seen() -> None:
     assert len(columns) <= 2
 
 
+@pytest.mark.weekly
 def test_the_last_values_of_wide_windows_are_written() -> None:
     script: list[Any] = [
         uc.Elements([{"ts": AT + timedelta(seconds=i * 120), "x": 1}], at=AT + timedelta(seconds=i * 120))
@@ -75,6 +78,7 @@ def test_values_of_sessions_that_have_grown_are_left_out() -> None:
     assert [text.get_text() for text in axes.texts if text.get_visible()] == [str(MOST + 5)]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(8))
 def test_a_cell_has_the_latest_timing_over_it(seed: int) -> None:
     """Against every cell and every pane, one by one."""

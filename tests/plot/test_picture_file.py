@@ -24,6 +24,7 @@ def users(count: int) -> tuple[uc.Result, list[Any]]:
     return uc.flow(script).window("1 minute").combine(by="user", n=uc.Sum("x")).run(), script
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("ending", STARTS)
 @pytest.mark.parametrize("count", [1, 2, 13])
 def test_any_number_of_keys_is_drawn_into_a_file(ending: str, count: int, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def closed() -> Iterator[None]:
     pyplot.close("all")
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
 def test_every_golden_case_has_a_picture_with_its_values(case: Case) -> None:
     from matplotlib import pyplot
@@ -61,6 +62,7 @@ def test_one_key_of_several_can_be_drawn() -> None:
         uc.plot.panes(result, script, value="totals")
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("case", cases(), ids=lambda c: c.name)
 def test_panes_as_spark_gives_them_look_the_same(case: Case) -> None:
     """They have no step, and know nothing of the script."""
@@ -184,6 +186,7 @@ def test_axes_have_as_much_of_the_date_as_they_need(length: timedelta, label: st
     assert [text for text in ticks if not re.fullmatch(tick, text)] == []
 
 
+@pytest.mark.weekly
 def test_labels_do_not_cover_each_other() -> None:
     script = played(60, timedelta(hours=1))
     result = run_by_user(script, uc.Fixed("10 minutes"))
@@ -406,6 +409,7 @@ def test_a_changelog_shows_the_life_of_each_key() -> None:
         uc.plot.changelog(rows)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("figsize", [(9.0, 6.5), (6.0, 4.0), (4.0, 3.0)])
 def test_ticks_of_a_small_picture_do_not_cover_each_other(figsize: tuple[float, float]) -> None:
     script = played(60, timedelta(hours=30))
@@ -420,6 +424,7 @@ def test_ticks_of_a_small_picture_do_not_cover_each_other(figsize: tuple[float, 
         assert all(lower[1] <= upper[0] + 1 for lower, upper in pairwise(seen))
 
 
+@pytest.mark.weekly
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("hours", [0.01, 0.03, 1.3, 1.8, 30, 47, 24 * 45, 24 * 59, 24 * 600])
 def test_a_small_picture_has_ticks_for_any_length(hours: float) -> None:
@@ -446,6 +451,7 @@ def test_a_row_that_came_last_has_its_value_beside_its_short_bar() -> None:
     assert figure.axes[0].bbox.x1 <= box.x0 < box.x1 <= figure.bbox.x1
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("length", [timedelta(minutes=30), timedelta(hours=30), timedelta(days=3), timedelta(days=40)])
 def test_the_name_of_the_lower_axis_is_inside_the_picture(length: timedelta) -> None:
     """Dates with times are long, and at a slant they need the most room."""

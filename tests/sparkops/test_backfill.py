@@ -95,6 +95,7 @@ def grouped(r: random.Random) -> Flow:
     return flow.window("1 day").combine(by="k", n=uc.Count())
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(40, 2_000, step=10))
 def test_random_files_give_each_row_once_and_none_late(first: int, tmp_path: Path) -> None:
     """Each window is shown once, with all its rows. The process of the planner, or of the workers, ends at any time."""

@@ -63,6 +63,7 @@ def beside(changelog: Any) -> Any:
     return changelog
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_final_results_are_those_of_the_weights(name: str, seed: int) -> None:
@@ -77,6 +78,7 @@ def test_final_results_are_those_of_the_weights(name: str, seed: int) -> None:
     assert net(few) == net(rows.select(["k", "diff"]))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_replay_gives_what_the_weights_give(name: str, seed: int) -> None:
@@ -96,6 +98,7 @@ def test_a_replay_gives_what_the_weights_give(name: str, seed: int) -> None:
     assert net(totals(flow).df.toArrow()) == net(totals(plain).df.toArrow())
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_micro_batches_give_what_the_weights_give(name: str, seed: int) -> None:

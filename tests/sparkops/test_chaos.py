@@ -65,6 +65,7 @@ def agree(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int
     return sum(len(panes) for panes, _, _ in calm), crashes
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(14, 104, step=4))
 def test_pipelines(first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     panes, crashes = 0, 0

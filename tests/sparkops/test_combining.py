@@ -60,7 +60,7 @@ def agree(first: int, last: int) -> None:
     assert alone > 20
 
 
-@pytest.mark.daily
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(50, 299, step=13))
 def test_panes_do_not_depend_on_where_rows_are_combined(first: int) -> None:
     agree(first, first + 13)

@@ -24,6 +24,7 @@ def same(table: pa.Table) -> pa.Table:
     return table
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", WINDOWS, ids=repr)
 @pytest.mark.parametrize("changelog", [False, True], ids=["rows", "changelog"])
 def test_final_panes_by_the_tasks(window: uc.Window, changelog: bool) -> None:

@@ -34,6 +34,7 @@ def test_all_ways_to_run_a_flow_agree(first: int) -> None:
     agree(first, first + 10)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", [332, 368])
 def test_panes_of_a_timer_are_a_batch_of_the_next_grouping(seed: int) -> None:
     assert draw(seed).strategy == uc.EachBatch()
@@ -65,6 +66,7 @@ def test_a_data_frame_of_files_gives_the_same_rows(seed: int, spark: SparkSessio
         assert not list(_rows(f"{kind} of {name}, seed {seed}", got.rows, wanted.rows, ordered=False))
 
 
+@pytest.mark.weekly
 def test_the_cases_have_all_that_a_flow_may_have() -> None:
     """Without this, a change of the library or of the draws could leave all cases alike, and every test would pass."""
     seen: Counter[object] = Counter()

@@ -27,6 +27,7 @@ from uncombine.sparkops.routes.streaming import StreamRoute
 from uncombine.sparkops.sql_types import spark_schema
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(12, 1_012))
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
     flow, tables = drawn(seed, draw_flow, [2, 2, 3])

@@ -49,6 +49,7 @@ def told(counts: dict[str, int]) -> tuple[int, ...]:
     return tuple(counts[name] for name in ("rows_in", "rows_dropped", "rows_bad", "rows_unassigned", "rows_finished"))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("late", ["drop", "duplicate"])
 @pytest.mark.parametrize("shards", [1, 3])
 @pytest.mark.parametrize("beside", [False, True])

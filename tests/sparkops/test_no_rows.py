@@ -55,6 +55,7 @@ def test_no_rows_are_one_row_by_the_tasks(parts: int) -> None:
     assert [row["n"] for row in shown(panes(some))] == [1]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("shards", [1, 3])
 def test_no_rows_after_steps_over_rows_are_one_row(shards: int) -> None:
     for table in (SCHEMA.empty_table(), rows((4, 1))):

@@ -68,6 +68,7 @@ def test_values_are_read_to_the_last_bit(first: int, tmp_path: Path) -> None:
             assert found == bits(pa.Table.from_pylist(rows, schema)), seed
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(12, 360, step=3))
 def test_streams_of_odd_files_with_restarts(first: int, tmp_path: Path) -> None:
     """The panes that are left are those of all rows, whatever form each file has its keys and texts in."""

@@ -67,6 +67,7 @@ def run(seeds: range) -> None:
         assert outcome in outcomes
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(110, 324, step=27))
 def test_a_restart_is_refused_or_right(first: int) -> None:
     outcomes = {restarted(seed) for seed in range(first, first + 27)}

@@ -70,6 +70,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_pipeline_is_told_what_changed(name: str) -> None:
     changes, said = CHANGES[name]
@@ -116,6 +117,7 @@ def test_windows_in_other_shards_are_told_alone(monkeypatch: pytest.MonkeyPatch)
     assert told + "3840000000 microseconds (another version); go on" in str(refused.value)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     "changes",
     [
@@ -214,6 +216,7 @@ def test_a_batch_done_again_gives_the_same_panes() -> None:
     assert all(other.equals(seen[0]) for other in seen)
 
 
+@pytest.mark.weekly
 def test_a_stage_without_rows_of_a_shard_is_restored_too() -> None:
     """A batch may bring nothing for a shard, which keeps what it holds."""
     engine = Engine(flow(shards=5), seed=3)

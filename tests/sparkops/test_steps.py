@@ -25,6 +25,7 @@ from uncombine.sparkops.sql_types import passed, spark_schema
 from uncombine.sparkops.time_modes import choice_of
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(60, 2_060))
 def test_a_replay_gives_the_rows_of_a_local_run(seed: int) -> None:
     flow, tables = drawn(seed, draw_flow, [1, 1, 2])

@@ -74,12 +74,14 @@ def reasons(left_out: pa.Table) -> Counter[str]:
     )
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(20, 60))
 def test_random_scripts_give_the_panes_of_the_local_runner_through_restarts(seed: int) -> None:
     """Entries of one processing time are micro-batches of their own, which `test_flows.py` does not have."""
     agree(seed)
 
 
+@pytest.mark.weekly
 def test_streams_have_most_groupings() -> None:
     assert sum(prepared(*scripted(seed)) is not None for seed in range(20)) > 15
 

@@ -38,6 +38,7 @@ def moments(panes: pa.Table) -> list[float]:
     return [(t - START) / SECOND for t in times]
 
 
+@pytest.mark.weekly
 def test_random_scripts_whose_clock_is_that_of_the_batches() -> None:
     """A move of the clock is a batch without data, in which Spark calls only the shards that asked for it."""
     played = 0

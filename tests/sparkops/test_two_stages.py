@@ -118,7 +118,7 @@ def locally(entries: list[Any]) -> pa.Table:
     return pipeline(stages, entries, schema=SCHEMA)
 
 
-@pytest.mark.daily
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(5, 105, step=5))
 def test_two_stages_with_retractions(first: int) -> None:
     """Random flows have chains such as these; here the reference is pandas, over all rows at once."""
@@ -145,6 +145,7 @@ def streamed(df: DataFrame) -> Any:
     return flow(uc.flow(df, time="ts", watermark=MARKED, processing_time=NOW, tuning=uc.Tuning(shards=1)))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", [uc.Global(), uc.Fixed("30 days"), uc.Calendar("month")], ids=repr)
 def test_panes_of_a_stage_may_lie_in_the_future(window: uc.Window) -> None:
     def totals(source: Any, trigger: uc.Trigger | None = None) -> Any:

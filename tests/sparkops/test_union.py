@@ -65,6 +65,7 @@ def draw_union(r: random.Random, sources: dict[str, uc.Flow]) -> uc.Flow:
     return flow
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(60, 2_060))
 def test_a_replay_gives_the_panes_of_a_local_run(seed: int) -> None:
     r = random.Random(seed)

@@ -3,7 +3,8 @@
 Java stores the classes that a JVM has loaded and checked (`-XX:ArchiveClassesAtExit`) and maps them into later ones.
 An archive fits one Java and one set of jars, so it is named after both; a JVM does without one that does not fit.
 `python tests/support/class_archive.py FILE` makes it from a short session, with some 50 seconds of a processor.
-The JVM of each later session saves about 10, so one whole run from a fresh clone gains already.
+The JVM of each later session saves about 10, so `make full` from a fresh clone gains already. `make test`, which starts
+few of them, uses one that is there and makes none.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 `seeds(40)` is for `parametrize`: the seeds of today are to be run. The others have the mark `soak`, and are there only
 where a run asks for it.
 `share(values)` draws an eighth of a long list of cases in the same way; the others have the mark `full`, so that
-`make full` runs them. With `--draw` each item that needs Spark is left to it, too, but for one day of seven, and for
-those marked `daily`; and each item that runs examples of hypothesis, the same on each day, but for one day of three.
+`make full` runs them. With `--draw` each item that needs Spark is left to it, too, but for one day of fourteen, and for
+those marked `daily`; and each item that is marked `weekly`, or runs examples of hypothesis, the same on each day, but
+for one day of seven. Of the seeds of today that need Spark, and are not marked `daily`, `make full` runs a third.
 The environment variable `UNCOMBINE_SEEDS` has a date whose seeds are drawn instead, `all`, or `none`.
 """
 
@@ -21,13 +22,19 @@ import pytest
 VARIABLE = "UNCOMBINE_SEEDS"
 SHARE = 8
 """One seed in so many is drawn."""
-DAYS = 7
+SPARK_DAYS = 14
 """An item that needs Spark is drawn on one of so many days."""
-EXAMPLE_DAYS = 3
-"""An item that runs examples of hypothesis is drawn on one of so many days."""
+SUITE_DAYS = 3
+"""Of the seeds of a day that need Spark one in so many is run, by `make full`; the others are left to soak."""
+DAYS = 7
+"""An item that is marked `weekly`, or runs examples of hypothesis, is drawn on one of so many days."""
 
 _long = True
 """False where a run asks for no item with the mark `soak`: to collect thousands of them takes a while."""
+
+
+class Seeds(list[Any]):
+    """The seeds of a random suite, by which a run knows the items that have one."""
 
 
 def pin() -> str:
@@ -66,7 +73,7 @@ def drawn(count: int, pool: int, day: date) -> list[int]:
     return sorted({(first + i) % pool for i in range(share)})
 
 
-def seeds(count: int, most: int = 0, *, step: int = 1, always: Collection[int] = ()) -> list[Any]:
+def seeds(count: int, most: int = 0, *, step: int = 1, always: Collection[int] = ()) -> Seeds:
     """The seeds 0, `step`, 2 `step`, ... up to `most`, or `count` if that is greater, as parameters of a test.
 
     An eighth of as many as are below `count` is drawn, from all up to `most`. `always` has seeds that once showed a
@@ -81,7 +88,7 @@ def seeds(count: int, most: int = 0, *, step: int = 1, always: Collection[int] =
     else:
         run = {whole[i] for i in drawn(-(-count // step), len(whole), date.fromisoformat(chosen))} | set(always)
     left = [seed for seed in whole if _long or seed in run]
-    return [seed if seed in run else pytest.param(seed, marks=pytest.mark.soak) for seed in left]
+    return Seeds(seed if seed in run else pytest.param(seed, marks=pytest.mark.soak) for seed in left)
 
 
 def share(values: Iterable[Any]) -> list[Any]:
@@ -94,6 +101,11 @@ def share(values: Iterable[Any]) -> list[Any]:
         return cases
     run = () if chosen == "none" else drawn(len(cases), len(cases), date.fromisoformat(chosen))
     return [case if place in run else _left_to_full(case) for place, case in enumerate(cases)]
+
+
+def has_seed(item: pytest.Item) -> bool:
+    """True for an item of a random suite."""
+    return any(isinstance(mark.args[-1], Seeds) for mark in item.iter_markers("parametrize") if len(mark.args) == 2)
 
 
 def is_drawn(name: str, days: int) -> bool:

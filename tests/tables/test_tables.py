@@ -230,6 +230,7 @@ def test_a_table_follows_the_batches(seed: int, tmp_path: Path) -> None:
     assert follows(f"duckdb:///{tmp_path}/a.db#t", seed) > 50
 
 
+@pytest.mark.weekly
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(f"duckdb:///{tmp_path}/a.db#t")
 
@@ -238,10 +239,12 @@ def test_a_table_becomes_that_of_a_changed_flow(tmp_path: Path) -> None:
     adapted(f"duckdb:///{tmp_path}/a.db#t")
 
 
+@pytest.mark.weekly
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:
     taken_over(f"duckdb:///{tmp_path}/a.db#t")
 
 
+@pytest.mark.weekly
 def test_hard_names_and_values(tmp_path: Path) -> None:
     holds(f'duckdb:///{tmp_path}/a%23b.db#main.a "t" %2E%2523 😀', VALUES | NESTED | LENGTHS)
     finds(f"duckdb:///{tmp_path}/keys.db#t", KEYS | LENGTH_KEYS)

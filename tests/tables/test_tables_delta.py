@@ -89,6 +89,7 @@ def test_two_writers_of_one_checkpoint(tmp_path: Path) -> None:
     assert one.read()["n"].to_pylist() == [3]
 
 
+@pytest.mark.weekly
 def test_a_wide_table_is_taken_over(tmp_path: Path) -> None:
     """The library sets no description of more than 4,000 characters."""
     wide = Layout(

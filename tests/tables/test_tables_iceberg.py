@@ -48,6 +48,7 @@ def test_a_table_follows_the_batches(tmp_path: Path) -> None:
     assert follows(url(tmp_path), 0) > 50
 
 
+@pytest.mark.weekly
 def test_a_table_refuses_what_does_not_fit(tmp_path: Path) -> None:
     refuses(url(tmp_path))
 
@@ -56,6 +57,7 @@ def test_a_table_becomes_that_of_a_changed_flow(tmp_path: Path) -> None:
     adapted(url(tmp_path))
 
 
+@pytest.mark.weekly
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(tmp_path: Path) -> None:
     taken_over(url(tmp_path))
 
@@ -105,6 +107,7 @@ def test_a_column_that_somebody_drops(tmp_path: Path) -> None:
     lacks_column(url(tmp_path), "n")
 
 
+@pytest.mark.weekly
 def test_writers_that_start_at_once_on_a_new_catalog(tmp_path: Path) -> None:
     """Each makes the catalog, its namespace and its table; two of them make the same table."""
     for trial in range(8):

@@ -41,6 +41,7 @@ def test_a_table_follows_the_batches(server: PostgresServer) -> None:
     assert follows(server.url("follows"), 0) > 50
 
 
+@pytest.mark.weekly
 def test_a_table_refuses_what_does_not_fit(server: PostgresServer) -> None:
     refuses(server.url("refuses"))
 
@@ -49,10 +50,12 @@ def test_a_table_becomes_that_of_a_changed_flow(server: PostgresServer) -> None:
     adapted(server.url("adapted"))
 
 
+@pytest.mark.weekly
 def test_a_table_is_taken_over_from_the_maker_of_a_seed(server: PostgresServer) -> None:
     taken_over(server.url("taken"))
 
 
+@pytest.mark.weekly
 def test_hard_names_and_values(server: PostgresServer) -> None:
     holds(server.url('a "t" %2E%2523 😀'), VALUES | {"list": NESTED["list"]} | LENGTHS)
     finds(server.url("keys"), KEYS | LENGTH_KEYS)
@@ -97,6 +100,7 @@ def test_a_value_that_the_server_refuses(server: PostgresServer) -> None:
     writer.close()
 
 
+@pytest.mark.weekly
 def test_a_server_that_goes_away_and_comes_back(server: PostgresServer) -> None:
     pauses = list[float]()
 
@@ -131,6 +135,7 @@ def test_two_writers_of_one_checkpoint(server: PostgresServer) -> None:
     one.close(), other.close()
 
 
+@pytest.mark.weekly
 def test_a_schema_of_its_own(server: PostgresServer) -> None:
     place = writer_of(server.url("plain"))
     with place.transaction() as db:

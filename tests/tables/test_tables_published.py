@@ -59,6 +59,7 @@ def opened_elsewhere(path: Path, options: str = "") -> Iterator[subprocess.Popen
             process.communicate()
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("published", [True, False], ids=["a copy", "between batches"])
 def test_a_dashboard_reads_while_a_query_writes(published: bool, tmp_path: Path) -> None:
     """Each read sees all rows of one batch. With a copy no read fails; without one, those during a batch do."""
@@ -114,6 +115,7 @@ def test_a_reader_that_keeps_the_file_open_is_waited_for(tmp_path: Path, caplog:
         assert ": batch 0 goes on after " in caplog.messages[1]
 
 
+@pytest.mark.weekly
 def test_a_batch_is_published_at_once_or_when_it_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timers = list[Any]()
 

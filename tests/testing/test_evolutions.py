@@ -26,6 +26,7 @@ def expected(rows: pd.DataFrame) -> pd.DataFrame:
     return groups.agg(n="size", total=lambda x: x.sum(min_count=1)).reset_index()
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("before", [{"n": uc.Count()}, {"total": uc.Sum("x"), "n": uc.Count()}, {"most": uc.Max("x")}])
 def test_a_changed_flow_is_right(before: dict[str, uc.Combiner]) -> None:
     uc.testing.check_evolution(hours(**before), hours(n=uc.Count(), total=uc.Sum("x")), expected, examples=10)

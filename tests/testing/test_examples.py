@@ -118,6 +118,7 @@ def flow_of(name: str) -> uc.Flow:
     return flow
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("examples", [3, pytest.param(200, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", ORACLES)
 def test_scripts_of_any_kind(name: str, examples: int) -> None:
@@ -177,12 +178,14 @@ def dense(name: str, seed: int) -> list[uc.Elements | uc.Watermark]:
     return [*script, *(uc.Watermark(None, input=place) for place in inputs)]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", [3, *(pytest.param(n, marks=pytest.mark.soak) for n in range(4, 40))])
 @pytest.mark.parametrize("name", ORACLES)
 def test_dense_rows_late_repeated_and_retracted(name: str, seed: int) -> None:
     check_script(dense(name, seed), flow_of(name), ORACLES[name])
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", ORACLES)
 def test_the_script_of_the_page(name: str) -> None:
     inputs = {SPIKES: ("searches", "models"), AUCTIONS: ("auctions", "bids")}.get(name, (None,))

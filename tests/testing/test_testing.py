@@ -286,6 +286,7 @@ def test_only_rows_that_are_accepted_are_expected() -> None:
     assert seen == [("left", (0, 1), 1), ("right", (3, 1), 16)]
 
 
+@pytest.mark.weekly
 def test_a_source_that_is_read_twice_has_its_rows_once() -> None:
     source = plain()
     high, low = source.where(uc.col("x") > 5), source.where(uc.col("x") <= 5)
@@ -343,6 +344,7 @@ def test_wrong_use_is_refused(make: Callable[[], None], says: str) -> None:
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("s"), pa.timestamp("ns", "Asia/Tokyo")], ids=str)
 def test_times_of_other_types(kind: pa.DataType) -> None:
     dated = uc.flow(pa.schema({"ts": kind, "x": pa.int64()}))
@@ -356,11 +358,13 @@ def test_times_of_other_types(kind: pa.DataType) -> None:
     check_flow(days, expected, examples=8)
 
 
+@pytest.mark.weekly
 def test_rows_can_have_the_time_at_which_they_came() -> None:
     arrived = uc.flow(pa.schema({"k": pa.string(), "x": pa.int64()}), watermark=uc.IngressTime())
     check_flow(sums(arrived), minutes, examples=8)
 
 
+@pytest.mark.weekly
 def test_it_is_loaded_at_first_use_and_says_what_it_needs(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['hypothesis'] = None; import uncombine as uc\n"
@@ -382,6 +386,7 @@ def drawn(strategy: st.SearchStrategy[Any], count: int = 60) -> list[Any]:
     return out
 
 
+@pytest.mark.weekly
 def test_scripts_have_all_that_a_stream_has() -> None:
     found = dict.fromkeys(["late", "twice", "null", "unordered", "together", "quiet", "silent input"], 0)
     for script in drawn(scripts(uc.union(left=plain(), right=plain()))):
@@ -407,6 +412,7 @@ def test_scripts_have_all_that_a_stream_has() -> None:
     assert {name: count for name, count in found.items() if count < 3} == {}
 
 
+@pytest.mark.weekly
 def test_changelogs_never_retract_more_than_came() -> None:
     apart = together = 0
     for script in drawn(changelogs(SIGNED, diff="w", columns={"x": st.integers(0, 3)}, keys=2, rows=30)):
@@ -426,6 +432,7 @@ def test_changelogs_never_retract_more_than_came() -> None:
     assert min(apart, together) > 3
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("source", [signed(), signed(watermark="20 seconds"), signed(watermark=uc.Monotonic())])
 def test_without_late_rows_nothing_is_dropped(source: uc.Flow) -> None:
     flow = source.in_order()
@@ -444,6 +451,7 @@ def test_scripts_of_a_replay_have_processing_times_in_order() -> None:
         assert flat == sorted(set(flat))
 
 
+@pytest.mark.weekly
 def test_runs_are_the_same_each_time_and_seeds_differ() -> None:
     seen: list[list[int]] = []
     for seed in (None, None, 1, 1, 2):
@@ -455,6 +463,7 @@ def test_runs_are_the_same_each_time_and_seeds_differ() -> None:
     assert len({tuple(sizes) for sizes in seen}) == 3
 
 
+@pytest.mark.weekly
 def test_floats_are_compared_within_the_tolerance() -> None:
     flow = uc.flow(pa.schema({"ts": TIME, "x": pa.float64()})).with_columns(x=uc.col("x") * 3)
     check_flow(flow, lambda rows: rows.assign(x=rows.x + rows.x + rows.x), examples=20)
@@ -463,6 +472,7 @@ def test_floats_are_compared_within_the_tolerance() -> None:
     check_flow(flow, lambda rows: rows.assign(x=rows.x * 3 + 1e-3), tolerance=1e-2, examples=20)
 
 
+@pytest.mark.weekly
 def test_the_tolerance_is_a_part_of_small_floats_too() -> None:
     flow = uc.flow(pa.schema({"ts": TIME, "x": pa.float64()}))
     small = {"x": st.sampled_from([1e-12, 2e-12, float("nan")])}

@@ -65,6 +65,7 @@ def test_the_scripts_make_triggers_finish_too_early() -> None:
     assert lost(uc.RepeatCount(EARLY, 2), 1, "0 seconds", True) > 0
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(80))
 def test_rule_26_a_trigger_that_is_accepted_loses_no_rows(seed: int) -> None:
     rng = random.Random(seed)

@@ -87,6 +87,7 @@ def test_rule_05_a_long_window_joins_what_lies_far_apart_within_it() -> None:
     assert listed(union([*short, (1, 0, 100)])) == [*((0, s, s + 1) for s in range(0, 100, 5)), (1, 0, 100)]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("spread", [10**6, 2**62])
 @pytest.mark.parametrize("keys", [1, 40, 100_000, 2**62])
 def test_rule_05_many_windows(keys: int, spread: int) -> None:

@@ -54,6 +54,7 @@ def test_an_expression_reads_back(seed: int) -> None:
         assert set(expr.columns) <= set(SCHEMA.names)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(40))
 def test_rows_in_another_layout_have_the_same_values(seed: int) -> None:
     rng, expressions = drawn(seed)

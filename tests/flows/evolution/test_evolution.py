@@ -47,6 +47,7 @@ def check_changed(before: uc.Flow, after: uc.Flow, script: list[Any], cut: int, 
     return found
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(60, 5_000))
 def test_a_changed_flow_leaves_what_it_would_have_left(seed: int, tmp_path: Path) -> None:
     r = random.Random(seed)
@@ -58,6 +59,7 @@ def test_a_changed_flow_leaves_what_it_would_have_left(seed: int, tmp_path: Path
     check_changed(spec.flow, other.flow, script, r.randrange(1, len(script)), tmp_path)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(30, 3_000))
 def test_windows_that_have_not_expired_are_corrected(seed: int, tmp_path: Path) -> None:
     r = random.Random(seed)

@@ -90,6 +90,7 @@ def test_another_function_is_other(name: str, tmp_path: Path) -> None:
     assert one.parts != other.parts
 
 
+@pytest.mark.weekly
 def test_a_function_is_equal_in_another_process(tmp_path: Path) -> None:
     """Hashes of texts are random in each process, and so is the order of sets."""
     (tmp_path / "mine.py").write_text(

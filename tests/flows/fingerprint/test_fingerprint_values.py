@@ -58,6 +58,7 @@ def told(folder: Path, *arguments: str) -> list[str]:
     return run.stdout.split()
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("package", share(["", "mine."]))
 def test_a_function_of_the_file_beside_counts(package: str, tmp_path: Path) -> None:
     """Under any name of the running module: as a script, by `python -m`, and imported, as `uncombine check` does."""

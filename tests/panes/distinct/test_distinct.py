@@ -56,6 +56,7 @@ def first_rows(net: Counter[tuple[int, Any, Any]], within: int) -> Counter[Any]:
     return shown
 
 
+@pytest.mark.weekly
 @SEEDS
 @pytest.mark.parametrize(("within", "lateness"), [(25, 0), (25, 12), (1, 5), (None, 7)])
 def test_rule_51_of_a_changelog_the_first_row_of_each_id_is_shown(seed: int, within: int | None, lateness: int) -> None:

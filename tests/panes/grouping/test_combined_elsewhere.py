@@ -57,6 +57,7 @@ def panes(seed: int) -> list[str]:
     return sorted(f"{row['step']:5} {row}" for row in table.to_pylist())
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("first", seeds(200, 6_000, step=20))
 def test_cells_give_the_panes_of_their_rows(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     before = CombinedRun.combined

@@ -104,6 +104,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents, "DEPOSIT_BYTES", 1)
 
 
+@pytest.mark.weekly
 @pytest.mark.usefixtures("tiny")
 def test_transcripts_give_the_panes_of_the_rules() -> None:
     assert list(disagreements(0, 15, transcript)) == []
@@ -118,6 +119,7 @@ def drawn(r: random.Random, retracts: bool) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", share(GROUPINGS))
 def test_deposits_change_no_pane(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     no_pane_changes(name, range(3), monkeypatch)
@@ -176,6 +178,7 @@ def written_by(grouping: Grouping, bundles: list[list[tuple[Any, ...]]], cells: 
 FIRES = uc.Repeatedly(uc.AfterCount(1))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", share([uc.Fixed("1 hour"), uc.Sessions("1 hour"), uc.Global()]))
 @pytest.mark.parametrize("trigger", [None, FIRES], ids=["waits", "fires"])
 def test_a_few_rows_more_write_a_few_bytes(window: uc.Window, trigger: Any) -> None:
@@ -192,6 +195,7 @@ def test_a_few_rows_more_write_a_few_bytes(window: uc.Window, trigger: Any) -> N
     assert max(chunks) < 8
 
 
+@pytest.mark.weekly
 def test_a_multiset_that_grows_is_written_a_few_times() -> None:
     """Deposits are joined when they have grown by a fourth: each value is written about log(n) times, and not n."""
     size = 2_500

@@ -59,6 +59,7 @@ def ordered(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.drop_columns(bags).to_pylist()))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", share(GROUPINGS))
 def test_a_step_in_parts_is_a_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     grouping = Grouping({"n": uc.Count(), "s": uc.Sum("x"), "m": uc.Median("x")}, **GROUPINGS[name])

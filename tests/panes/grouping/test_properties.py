@@ -81,6 +81,7 @@ def left(result: pa.Table) -> Counter[Any]:
     return Counter({value: n for value, n in found.items() if n})
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(30))
 def test_what_retractions_leave_is_the_result_over_all_rows(seed: int) -> None:
     rng = random.Random(seed)
@@ -128,6 +129,7 @@ def test_sessions_against_a_walk_through_sorted_times(seed: int) -> None:
     assert got == expected
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(20))
 def test_a_second_stage_over_the_changes_is_the_second_stage_over_the_result(seed: int) -> None:
     rng = random.Random(seed)
@@ -171,6 +173,7 @@ def same_start(code: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarr
 
 
 # Every kind of window meets every trigger in 15 seeds.
+@pytest.mark.weekly
 @pytest.mark.parametrize("seed", seeds(15, 90))
 @pytest.mark.parametrize("collisions", [False, True])
 def test_sessions_over_a_changelog_end_as_over_the_rows_that_are_left(

@@ -771,6 +771,7 @@ def test_rule_36_rows_before_the_output_watermark_do_not_count() -> None:
     assert [_seconds(row["event_time"]) for row in result.to_pylist()] == [50, 59.999999]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("window", [uc.Global(), uc.Fixed("1 minute"), uc.Sessions("1 minute"), uc.Calendar("day")])
 @pytest.mark.parametrize("policy", share([None, "end_of_window", "start_of_window", "earliest", "latest", "watermark"]))
 def test_rule_36_results_hold_no_times_but_those_of_the_data(window: Any, policy: str | None) -> None:
@@ -905,6 +906,7 @@ def test_rule_40_a_clock_that_passes_one_session_of_a_key_leaves_the_others_alon
     assert net == {("a", 1): 1, ("a", 2): 1, ("b", 4): 1}
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     "window", [uc.Fixed("1 minute"), uc.Sessions("20 seconds"), uc.Sliding("1 minute", "20 seconds")]
 )

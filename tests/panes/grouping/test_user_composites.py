@@ -164,6 +164,7 @@ def check_by_user(seed: int, script: list[Any], options: dict[str, Any]) -> None
     assert panes_of(script, options, by_user(trigger)) == panes_of(script, options, trigger), (seed, trigger)
 
 
+@pytest.mark.weekly
 def test_composites_of_the_library_can_be_written_by_users() -> None:
     found = list(of_composites(0, 60))
     assert len(found) > 10

@@ -22,6 +22,7 @@ def run(case: Case, random: Random, steps: int, stored: bool) -> int:
     return compare(Oracle(case), operator, random, steps, stored, corrects)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("windowed", [False, True], ids=["within", "window"])
 @pytest.mark.parametrize(("how", "unmatched"), KINDS, ids=lambda given: str(given))
 def test_random_scripts(how: str, unmatched: str, windowed: bool) -> None:

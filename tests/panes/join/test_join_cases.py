@@ -238,6 +238,7 @@ def test_thousands_of_rows_against_pandas(how: Any) -> None:
     assert sorted(net[net == 1].index) == sorted(ids)
 
 
+@pytest.mark.weekly
 def test_a_key_with_100_000_rows_makes_no_pairs_outside_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     pairs = Ranges.pairs
@@ -256,6 +257,7 @@ def test_a_key_with_100_000_rows_makes_no_pairs_outside_the_bounds(monkeypatch: 
     assert sum(made) == 100_001
 
 
+@pytest.mark.weekly
 def test_a_small_bundle_reads_the_rows_of_its_keys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for how, unmatched in (("inner", "at_once"), ("full", "at_once"), ("full", "final")):
         play = Play(joined(how, within(-50, 50), unmatched))
@@ -383,6 +385,7 @@ def test_a_bundle_of_other_columns_is_refused() -> None:
         operator.step(operator.initial(), empty, 0, each_batch=True)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("unmatched", ["at_once", "final"])
 def test_the_state_stays_as_small_as_the_bounds(unmatched: str) -> None:
     play = Play(joined("full", within(-20, 30), unmatched, allowed_lateness="10 us"))

@@ -50,6 +50,7 @@ def driven(function: Callable[..., Any], lateness: int = 0, stored: bool = False
     return Driven(RememberOperator(remember, SCHEMA if remember.diff else PLAIN), stored)
 
 
+@pytest.mark.weekly
 @SEEDS
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("lateness", [0, 12])

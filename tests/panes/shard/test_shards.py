@@ -60,6 +60,7 @@ def sessions(rows: pd.DataFrame) -> Counter[Any]:
     return Counter((s.bidder, s.start, s.last + GAP, s.n) for s in found.itertuples())
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("count", "each", "batches"),
     share(pytest.param(*bundles) for bundles in [(250, 0, 1), (1_500, 30, 1), (1_500, 30, 40)]),
@@ -126,6 +127,7 @@ def test_many_deadlines_that_have_passed_are_no_loop() -> None:
     assert len(result) == 1_500
 
 
+@pytest.mark.weekly
 def test_a_trigger_that_sets_a_passed_deadline_for_ever_is_told() -> None:
     class Again(uc.UserTrigger):
         def on_element(self, row: Any, window: Any, ctx: Any) -> None:

@@ -222,6 +222,7 @@ def test_a_state_that_is_stored_after_each_step_is_the_one_that_never_was(
         assert run.manifest == calm.manifest
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", ["early, retracting", "sessions of changes"])
 def test_a_store_that_fails_at_any_call_leaves_what_was_before(name: str, tmp_path: Path) -> None:
     operator, rng = OPERATORS[name], np.random.default_rng(3)
@@ -283,6 +284,7 @@ def test_a_batch_writes_what_it_touched_and_not_what_is_held() -> None:
     assert bytes_of(run.manifest) == sum(map(len, run.log.values()))
 
 
+@pytest.mark.weekly
 def test_deaths_are_joined_as_they_pile_up() -> None:
     run, _ = touching(50_000, 100, 100)
     loaded = run.load()
@@ -405,6 +407,7 @@ def damaged(folder: Path, how: str) -> None:
                 file.write(b"\7" * (size * 3 // 4))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("large", [False, True], ids=["heap", "file"])
 @pytest.mark.parametrize("how", ["truncated", "overwritten"])
 def test_files_changed_in_place_change_nothing(

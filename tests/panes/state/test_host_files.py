@@ -127,6 +127,7 @@ print(found)
 """
 
 
+@pytest.mark.weekly
 def test_several_processes_share_the_files(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _WORKER, str(tmp_path / "cache")]
     workers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]

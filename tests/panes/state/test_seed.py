@@ -57,6 +57,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for name, part in inner for place in places(part, (*path, name)))]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("part", range(4))
 def test_a_damaged_manifest_is_refused_or_makes_no_difference(seed: Seed, part: int) -> None:
     """Any value of it is replaced by another one: the outcome is that of the whole seed, or an error of ours."""

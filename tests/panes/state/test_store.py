@@ -21,6 +21,7 @@ def put(store: Store, ids: np.ndarray, hashes: np.ndarray, event: np.ndarray) ->
     return store.put(hashes, table, {"event": event, "hold": event})
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("most", [store_module.CHUNK_BYTES, 2_000, 300])
 @pytest.mark.parametrize("seed", seeds(7))
 def test_rows_come_out_by_hash_or_by_clock_and_no_others(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +90,7 @@ def test_chunks_stay_few_and_dead_rows_go() -> None:
     assert sum(len(chunk.alive) for chunk in store.chunks) <= 2 * len(store) + 10
 
 
+@pytest.mark.weekly
 def test_chunks_have_a_bound_in_bytes_and_stay_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where each step takes out some of all chunks, so that there are many that are nearly empty."""
     monkeypatch.setattr(store_module, "CHUNK_BYTES", 24_000)

@@ -39,6 +39,7 @@ def test_a_history_in_another_order_is_told() -> None:
     assert told(weeks(list(range(21)))) == (0, [])
 
 
+@pytest.mark.weekly
 def test_a_few_late_rows_are_not_told() -> None:
     assert told(weeks([*range(199), 0])) == (1, [])
     assert told(weeks([*range(99), 0])) == (1, [])

@@ -14,7 +14,6 @@ import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch, TypeMismatch
 
 
-@pytest.mark.daily
 def test_a_live_table_has_no_row_of_a_person(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "a", FIRST)
     one = flow(spark, tmp_path, n=uc.Count())

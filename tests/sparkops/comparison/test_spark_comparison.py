@@ -64,7 +64,6 @@ def test_keyed_rows_differ_as_in_plain_python(spark: Any, seed: int) -> None:
     check_keyed(uc.compare(old, new, keys=pair.keys, tolerance=tolerance), pair, tolerance)
 
 
-@pytest.mark.daily
 @pytest.mark.parametrize("seed", seeds(8, 200))
 def test_whole_rows_differ_as_in_plain_python(spark: Any, seed: int) -> None:
     pair = repeated_pair(seed)
@@ -85,7 +84,6 @@ def test_changelogs_are_netted_first(spark: Any, seed: int) -> None:
     check_keyed(uc.compare(pair.old, changes[1], keys=pair.keys, diff="w"), pair)
 
 
-@pytest.mark.daily
 def test_values_are_equal_as_in_plain_python(spark: Any) -> None:
     draw = random.Random(1)
     sides = [{name: [VALUES[name](draw) for _ in range(400)] for name in TYPES} for _ in range(2)]
@@ -109,7 +107,6 @@ def test_a_slice_of_lists(spark: Any) -> None:
         assert uc.compare(dataframe_of(spark, table, spark_schema(table.schema)), table).same
 
 
-@pytest.mark.daily
 def test_rows_that_a_changelog_lacks(spark: Any) -> None:
     old = pa.table({"x": [1, 2, 3, 4, 5], "diff": [-2, -2, 3, 0, 1]})
     new = pa.table({"x": [1, 2, 3, 5, 5], "diff": [1, -1, -1, 1, 1]})

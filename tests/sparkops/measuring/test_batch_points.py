@@ -104,7 +104,6 @@ def test_rows_of_spark_connect_have_the_same_numbers() -> None:
     assert plain(event(observedMetrics=observed)) == event()
 
 
-@pytest.mark.daily
 def test_the_metrics_of_a_live_table(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every batch is counted once, against plain counts of the rows."""
     minute = 60_000_000

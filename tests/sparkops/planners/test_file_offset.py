@@ -57,6 +57,7 @@ def test_a_file_that_comes_back_is_not_read_again() -> None:
     assert has(offset, "/in/a", "/in/b") == [True, True]
 
 
+@pytest.mark.weekly
 def test_its_size_is_that_of_the_files_that_are_there() -> None:
     """A file an hour for a year, each of which is moved away on the next day."""
     offset, names = FileOffset(), [f"/in/{hour}" for hour in range(24 * 365)]

@@ -68,6 +68,7 @@ def test_short_texts_in_dictionaries_stay_there(tmp_path: Path) -> None:
     assert (pa.types.is_dictionary(some.schema.field("k").type), min(some["x"].to_pylist())) == (True, 4)
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     "window", [uc.Fixed("1 minute"), uc.Sliding("1 minute", "20 seconds"), uc.Sessions("1 second")]
 )
@@ -89,6 +90,7 @@ def test_final_panes_do_not_depend_on_the_form_of_texts(window: uc.Window, seed:
     assert len(found[0]) > 500
 
 
+@pytest.mark.weekly
 def test_panes_of_a_stream_do_not_depend_on_the_form_of_texts() -> None:
     flow = rows_flow(SCHEMA, "ts", uc.BoundedLag("1 second"), 2).window(uc.Fixed("1 minute")).combine("k", n=uc.Count())
     for seed in range(3):

@@ -63,6 +63,7 @@ def write(path: Path, column: pa.Array | pa.ChunkedArray, **options: Any) -> pa.
     return table
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("on_bad_file", ["error", "skip"])
 def test_what_repeats_is_read_whole_in_bounded_tables(
@@ -104,6 +105,7 @@ def peak_of(path: Path, on_bad_file: str = "error") -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+@pytest.mark.weekly
 def test_the_memory_of_a_small_file_of_long_rows(tmp_path: Path) -> None:
     """1,000,000 rows of 2.2 kB are a file of 231 kB, and more than Arrow holds in one column of text."""
     path = tmp_path / "x.parquet"

@@ -106,7 +106,6 @@ def test_a_type_that_spark_does_not_have_is_named(kind: pa.DataType, spark: Spar
         flow.with_columns(x=lambda panes: pa.nulls(len(panes), kind)).df
 
 
-@pytest.mark.daily
 def test_many_small_numbers_take_more_than_one_column(spark: SparkSession) -> None:
     names = [f"b{i}" for i in range(70)]
     rng = random.Random(1)

@@ -23,6 +23,7 @@ from uncombine.windows.times import MAX_TIME
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "v": pa.int64()})
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(("packed", "copies"), [(False, 1), (False, 50), (True, 1)])
 def test_panes_go_out_in_pieces_of_so_many_bytes(packed: bool, copies: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A column that crosses to Spark ends at 2 GiB, however many panes of long texts a batch gives."""

@@ -192,6 +192,7 @@ def test_a_state_of_a_format_that_is_not_known_is_refused(manifest: bytes) -> No
     )
 
 
+@pytest.mark.weekly
 def test_nothing_stored_names_a_module() -> None:
     """Modules may move: what is stored names combiners, windows and triggers by what is written to make them."""
     flow = stored.visits(rows_flow(stored.SCHEMA, watermark="20 seconds", processing_time="at"))

@@ -24,6 +24,7 @@ from uncombine.sparkops.wire import WIRE_DDL
 pytestmark = pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux has the call")
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("chosen", [None, "mimalloc"])
 def test_arrow_takes_memory_from_the_c_library_unless_another_place_is_chosen(chosen: str | None) -> None:
     """Arrow's own allocator returns freed memory to the system, from which the next task has to get it again."""

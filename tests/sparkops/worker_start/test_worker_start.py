@@ -30,6 +30,7 @@ def started(shown: str, *path: object) -> list[str]:
     return ran.stdout.split()
 
 
+@pytest.mark.weekly
 def test_the_process_on_the_driver_imports_no_archive() -> None:
     """It compiled 110 modules at each start, with 0.4 s of a processor."""
     assert int(started(DRIVER, *ARCHIVES)[-1]) > 50, "Spark's own path"
