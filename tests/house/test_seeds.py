@@ -7,10 +7,11 @@ import subprocess
 import sys
 from datetime import date, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from seeds import VARIABLE, drawn, few, is_drawn, pin, seeds, share
+from seeds import VARIABLE, drawn, few, has_seed, is_drawn, pin, seeds, share
 
 pytestmark = pytest.mark.full
 
@@ -91,6 +92,19 @@ def test_processes_of_a_run_draw_the_same_seeds_and_a_failure_says_which(tmp_pat
         suite.unlink()
     assert "4 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("seeds of 2026-11-25 (UNCOMBINE_SEEDS=2026-11-25 repeats them)") == 1
+
+
+def test_an_item_of_a_random_suite_is_known_by_its_seeds() -> None:
+    def item(*values: Any) -> Any:
+        marks = [
+            pytest.mark.parametrize("form", ["a", "b"]).mark,
+            *(pytest.mark.parametrize("n", v).mark for v in values),
+        ]
+        return SimpleNamespace(iter_markers=lambda name: [mark for mark in marks if mark.name == name])
+
+    assert has_seed(item(seeds(40, 100)))
+    assert not has_seed(item())
+    assert not has_seed(item([1, 2], share([1, 2])))
 
 
 def test_each_name_is_drawn_on_one_day_of_seven(monkeypatch: pytest.MonkeyPatch) -> None:
