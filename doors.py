@@ -89,7 +89,8 @@ def flow(
         all other options name columns of the rows in the messages, or columns beside them.
     processing_time
         The column with the processing time of each row; with it a backfill gives the same panes as the stream did. None
-        means the time of each batch.
+        means the time of each batch. With `diff` the column does not go on with the rows: a retraction comes later than
+        its row, and would not equal it.
     max_future
         The longest time by which the event time of a row may be after its processing time. Other rows are bad rows, and
         move no watermark. None means no limit.

@@ -19,7 +19,7 @@ from ..flows.engine import Source
 from ..flows.event_time import EventTime
 from ..flows.flow import Flow
 from ..flows.settings import Settings, check_settings
-from ..panes.selection import Select
+from ..panes.selection import Select, without
 from ..panes.upserts.stage import UpsertsStage
 from ..panes.upserts.upserts import Upserts
 from ..panes.watermarks.watermark_strategies import IngressTime
@@ -62,9 +62,20 @@ def flow_over(source: UnreadSource, settings: Settings, changelog: Changelog | N
         warn_of_changes(source.schema.names, settings)
         if settings.event_time is not None:
             settings = replace(settings, event_time=settings.event_time.over(source.schema))
-        return flow_of(source.make(None, settings.event_time), settings)
+        return _without_arrival(flow_of(source.make(None, settings.event_time), settings))
     reading = reading_of(changelog, source.schema, settings, source.strict)
     return changed_flow(source.make(reading, None), settings, reading)
+
+
+def _without_arrival(flow: Flow) -> Flow:
+    """The flow without its processing times, if its rows have weights: a retraction comes later than its row.
+
+    With them it would not equal the row.
+    """
+    settings, arrival = flow.settings, flow.settings.processing_time
+    if settings.diff is None or arrival in (None, settings.time, settings.diff):
+        return flow
+    return replace(flow, transforms=(without(flow.schema.names, [arrival]),))
 
 
 def reading_of(changelog: Any, columns: pa.Schema, settings: Settings, strict: bool) -> Reading:

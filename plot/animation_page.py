@@ -112,6 +112,11 @@ def animation(
     >>> uc.plot.animation(result, script).html.splitlines()[0]
     '<!doctype html>'
     """
+    if not isinstance(script, Sequence) or isinstance(script, str):
+        raise InvalidArgument(
+            f"animation() plays the script of a run, a list of uc.Elements and the like, but was given {script!r}: a "
+            "replay has none, and 'uncombine replay ... --plot panes.html' plays one"
+        )
     history = History.of(result, script, time=time, value=value, datum=datum, where=where)
     return page_of(history, title, by, getattr(result, "column_names", ()))
 

@@ -47,7 +47,7 @@ def changelog(
         The column that is written; the first that is no key if not given.
     time
         The column with the time of each change. If not given: the processing times of panes, else the steps of a
-        script, else the order of the rows.
+        script of several, else the order of the rows.
     diff
         The weight column.
     where
@@ -83,6 +83,7 @@ def changelog(
     starts = [
         dict(part)["start"] for key in spans for name, part in zip(names, key, strict=True) if name == "window" and part
     ]
+    starts += [part for key in spans for part in key if isinstance(part, datetime)]
     days = all(start.hour == start.minute == start.second == 0 for start in starts)
     labels = [_label(key, names, "%Y-%m-%d" if days else "%Y-%m-%d %H:%M:%S") for key in spans]
     wide = figure.get_size_inches()[0]
@@ -131,7 +132,7 @@ def _moments(rows: Sequence[Mapping[str, Any]], time: str | None) -> tuple[list[
     """The time of each change, and True if it is one of a clock."""
     if time is not None:
         return [aware(row[time]) for row in rows], True
-    times = [row["pane"]["processing_time"] if row.get("pane") else None for row in rows]
+    times = [_arrived(row) for row in rows]
     at = [moment for moment in times if moment is not None]
     if len(at) == len(rows):
         # A retraction has the time of the pane that it retracts, and comes with the pane after it.
@@ -141,8 +142,15 @@ def _moments(rows: Sequence[Mapping[str, Any]], time: str | None) -> tuple[list[
             following = aware(moment) if row["diff"] > 0 else following
             out.append(following)
         return out[::-1], True
-    order = (row.get("step", place) for place, row in enumerate(rows))
+    steps = [row.get("step") for row in rows]
+    order = range(len(rows)) if len(set(steps)) == 1 else steps
     return [from_micros(60_000_000 * place) for place in order], False
+
+
+def _arrived(row: Mapping[str, Any]) -> datetime | None:
+    """The processing time of a pane, also where its columns are flat; None for other rows."""
+    pane = row if "timing" in row else row.get("pane") or {}
+    return pane.get("processing_time")
 
 
 def _spans(
@@ -173,7 +181,7 @@ def _label(key: Sequence[Any], names: Sequence[str], form: str) -> str:
             start = dict(part)["start"] if part is not None else None
             parts.append("all of time" if start is None else start.strftime(form))
         else:
-            parts.append(text_of(part))
+            parts.append(part.strftime(form) if isinstance(part, datetime) else text_of(part))
     return ", ".join(parts)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...advice import OF_EXPRESSIONS, Adviser, no_such_method
 from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
+from ..rows.type_names import type_named
 from .calls import option_pairs, require_function
 from .kernels import ARROW_FAULTS, misfits, run, scalar_of
 from .methods import require_text
@@ -167,12 +168,11 @@ class Expr(Adviser):
 
     def cast(self, to: pa.DataType | str) -> Expr:
         """The value as another Arrow type; a value that does not fit is an error, but a float is rounded."""
-        try:
-            kind = pa.type_for_alias(to) if isinstance(to, str) else to
-        except ValueError:
-            kind = None
+        kind = type_named(to) if isinstance(to, str) else to
         if not isinstance(kind, pa.DataType):
-            raise InvalidArgument(f"cast() takes an Arrow type such as pa.int64(), but was given {to!r}")
+            raise InvalidArgument(
+                f"cast() takes an Arrow type, such as pa.int64(), 'int64' or 'decimal128(12, 2)', but was given {to!r}"
+            )
         return Expr("cast", (self, kind))
 
     def cast_time(self, format: str = "") -> Expr:

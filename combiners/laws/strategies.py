@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import MAX_PREC, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,9 @@ class TypedValues:
     wide: SearchStrategy[Any] | None = None
     """Large and odd values, for a part of the examples."""
 
+
+_EXACT = Context(prec=MAX_PREC)
+"""Decimals without rounding."""
 
 _CENTS = ("0.00", "1.00", "-1.00", "0.10", "99999999.99", "-99999999.99")
 _TIMES = [
@@ -74,12 +77,13 @@ def values_of(kind: pa.DataType, extreme: bool = False) -> TypedValues:
     >>> values_of(pa.bool_()).strategy
     sampled_from([False, True])
     """
-    if kind not in _FEW:
+    if kind not in _FEW and not pa.types.is_decimal(kind):
         names = ", ".join(map(str, TYPES))
         raise InvalidArgument(
-            f"there are no ready-made values of type {kind}, only of {names}: give typed({kind}, strategy)"
+            f"there are no ready-made values of type {kind}, only of {names}, and all decimals: give "
+            f"typed({kind}, strategy)"
         )
-    few, wide = _FEW[kind], _WIDE.get(kind, [])
+    few, wide = _FEW[kind] if kind in _FEW else _decimals(kind), _WIDE.get(kind, [])
     ends = _EXTREME.get(kind, []) if extreme else []
     if pa.types.is_floating(kind):
         few = (few + ends) * 4 + _SPECIAL
@@ -87,6 +91,12 @@ def values_of(kind: pa.DataType, extreme: bool = False) -> TypedValues:
     return TypedValues(
         type=kind, strategy=st.sampled_from(few), wide=st.sampled_from(wide + ends) if wide + ends else None
     )
+
+
+def _decimals(kind: pa.DataType) -> list[Any]:
+    """A few values of any type of decimals, with both ends of its range."""
+    most = 10**kind.precision - 1
+    return [Decimal(digits).scaleb(-kind.scale, _EXACT) for digits in (0, 1, -1, 3, 7, most, -most)]
 
 
 def typed(kind: pa.DataType, strategy: SearchStrategy[Any]) -> TypedValues:

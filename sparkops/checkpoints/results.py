@@ -8,7 +8,6 @@ Guarded by tests/sparkops/checkpoints/test_contents.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,10 +18,8 @@ import pyarrow.compute as pc
 from ...combiners import Combiner, Plan
 from ...combiners.read_repr import read_combiner
 from ...combiners.rows.columns import flat
+from ...combiners.rows.type_names import type_named
 from ...errors import UncombineError
-
-_OF_TIME = re.compile(r"timestamp\[(\w+)(?:, tz=(.+))?\]")
-_DECIMAL = re.compile(r"(decimal\d+)\((\d+), (-?\d+)\)")
 
 
 def results_now(
@@ -50,27 +47,10 @@ def results_now(
 
 
 def _plan(combiners: Mapping[str, Combiner], made_by: Mapping[str, Any], append_only: bool) -> Plan | None:
-    types = {name: _type(text) for name, text in [*made_by.get("by", ()), *made_by.get("reads", ())]}
+    types = {name: type_named(text) for name, text in [*made_by.get("by", ()), *made_by.get("reads", ())]}
     try:
         return Plan(combiners, pa.schema({name: kind for name, kind in types.items() if kind is not None}), append_only)
     except UncombineError:  # it reads a column whose type has no text of its own
-        return None
-
-
-def _type(text: str) -> pa.DataType | None:
-    """The type of Arrow with this text.
-
-    >>> _type("timestamp[us, tz=UTC]"), _type("decimal128(9, 2)"), _type("int64"), _type("list<item: int64>")
-    (TimestampType(timestamp[us, tz=UTC]), Decimal128Type(decimal128(9, 2)), DataType(int64), None)
-    """
-    if found := _OF_TIME.fullmatch(text):
-        return pa.timestamp(found[1], found[2])
-    if found := _DECIMAL.fullmatch(text):
-        kind: pa.DataType = getattr(pa, found[1])(int(found[2]), int(found[3]))
-        return kind
-    try:
-        return pa.type_for_alias(text)
-    except ValueError:
         return None
 
 

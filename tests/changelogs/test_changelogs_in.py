@@ -432,3 +432,18 @@ def test_debezium_in_a_payload(tmp_path: Path) -> None:
     assert got == plain == [{"x": x, "diff": d} for x, d in ((5, 1), (5, -1), (7, 1), (7, -1))]
     keyed = uc.flow(path, changelog=c.Debezium(keys="id", order="source.lsn")).run()
     assert sum(row["diff"] for row in keyed.to_pylist()) == 0
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+def test_rule_61_a_retraction_may_arrive_later_than_its_row(replayed: bool) -> None:
+    seen = "2024-05-01T12:0{}:00Z"
+    rows = [
+        {"ts": "2024-05-01T12:00:00Z", "id": "a", "seen": seen.format(minute), "weight": weight}
+        for minute, weight in ((1, 1), (9, -1))
+    ]
+    flow = uc.flow(rows, diff="weight", processing_time="seen", watermark="1 minute")
+    assert flow.schema.names == ["ts", "id", "weight"]
+    played = flow.replay(close_at_end=True) if replayed else flow
+    once = played.distinct("id", within="1 hour", allowed_lateness="1 day")
+    assert once.window("1 day").combine(n=uc.Count()).run().table().num_rows == 0
+    assert uc.flow(rows, processing_time="seen").schema.names == ["ts", "id", "seen", "weight"]

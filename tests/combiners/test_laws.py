@@ -543,3 +543,8 @@ def test_accumulators_have_the_declared_fields(spoil: Callable[[Any], Any], foun
     with pytest.raises(LawViolation, match=found) as caught:
         check_laws(spoilt(), values=st.integers(-9, 9), max_examples=10)
     assert caught.value.law == "declared types"
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(12, 2), pa.decimal128(38, 38), pa.decimal256(60, 20)], ids=str)
+def test_all_decimals_have_ready_made_values(kind: pa.DataType) -> None:
+    assert check_laws(uc.Max("x"), values=kind, max_examples=10) is None

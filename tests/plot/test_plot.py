@@ -409,6 +409,22 @@ def test_a_changelog_shows_the_life_of_each_key() -> None:
         uc.plot.changelog(rows)
 
 
+def test_a_changelog_of_flat_panes_has_their_times_and_the_whole_time_of_a_key() -> None:
+    result = run_by_user(played(12, timedelta(hours=2), keys=1), uc.Fixed("10 minutes"), by="user")
+    axes = uc.plot.changelog(result.to_arrow(flat=True), keys="window_start").axes[0]
+    assert axes.get_xlabel().startswith("processing time")
+    assert all(re.fullmatch(r"2024-05-01 \d\d:\d0:00", label.get_text()) for label in axes.get_yticklabels())
+    alike = pa.table({"k": ["a", "b"], "n": [1, 2], "diff": [1, 1], "step": [0, 0]})
+    bars = uc.plot.changelog(alike, "k", value="n").axes[0].patches
+    assert len({bar.get_x() for bar in bars}) == 2
+
+
+def test_an_animation_without_a_script_is_an_error() -> None:
+    result = uc.flow([{"ts": 0, "k": "a"}]).window("1 minute").combine(by="k", n=uc.Count()).run()
+    with pytest.raises(InvalidArgument, match=r"but was given None: a replay has none, and 'uncombine replay"):
+        uc.plot.animation(result, None)
+
+
 @pytest.mark.weekly
 @pytest.mark.parametrize("figsize", [(9.0, 6.5), (6.0, 4.0), (4.0, 3.0)])
 def test_ticks_of_a_small_picture_do_not_cover_each_other(figsize: tuple[float, float]) -> None:
