@@ -260,8 +260,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         >>> some.combine(by="user", n=uc.Count()).run()["n"].to_pylist()
         [10, 10, 10, 10, 10, 10]
         """
-        arrival = {settings.processing_time for _, settings in leaves_of(self)}
-        return self._then(sample(fraction, by, seed, self.schema, weight_of(self), arrival))
+        return self._then(sample(fraction, by, seed, self.schema, weight_of(self)))
 
     def pipe(self, function: Callable[Concatenate[Flow, P], Made], *arguments: P.args, **options: P.kwargs) -> Made:
         """The result of a function of this flow, so that steps of your own stand in a chain: `flow.pipe(clean, 3)`.

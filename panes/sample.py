@@ -5,7 +5,7 @@ Guarded by tests/panes/test_sample.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,13 +64,8 @@ class Sample(Transform):
         return self
 
 
-def sample(
-    fraction: float, by: object, seed: int, schema: pa.Schema, weight: str | None, arrival: Collection[str | None]
-) -> Sample:
-    """Check the arguments of `Flow.sample`, and make the transform.
-
-    `weight` is the column of the weights, and `arrival` has the columns of processing times.
-    """
+def sample(fraction: float, by: object, seed: int, schema: pa.Schema, weight: str | None) -> Sample:
+    """Check the arguments of `Flow.sample`, and make the transform; `weight` is the column of the weights."""
     if not isinstance(fraction, int | float) or isinstance(fraction, bool) or not 0 <= fraction <= 1:
         raise InvalidArgument(f"sample() takes a fraction from 0 to 1, such as 0.1, but was given {fraction!r}")
     require_seed(seed, "sample")
@@ -81,7 +76,7 @@ def sample(
         )
     other = {field.name for field in schema if field.type == PANE}
     if weight is not None:
-        other |= {weight, *filter(None, arrival)}
+        other.add(weight)
     names = [name for name in schema.names if name not in other] if by is None else key_names(by)
     if bad := [name for name in names if name in other]:
         raise InvalidArgument(
