@@ -33,6 +33,9 @@ ONE_TRY = 5.0
 PAUSE = 0.2
 """The seconds between two requests."""
 
+BACK_WITHIN = 10.0
+"""The seconds in which a partition that is missing, or shorter than it was, may come back, as its broker starts."""
+
 _FIXED = {
     "bootstrap.servers": "give them as servers, the first argument",
     "group.id": "give group=",
@@ -241,4 +244,4 @@ def require_client(words: str = "uc.Kafka reads messages") -> None:
         ) from None
 
 
-__all__ = ["FIRST_ANSWER", "ONE_TRY", "Cluster", "check_options", "require_client"]
+__all__ = ["BACK_WITHIN", "FIRST_ANSWER", "ONE_TRY", "Cluster", "check_options", "require_client"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ..errors import BrokerUnreachable, InvalidArgument, StateMismatch
-from .client import ONE_TRY, PAUSE, Cluster
+from .client import BACK_WITHIN, ONE_TRY, PAUSE, Cluster
 from .partitions import Part, Partition, bounds_of, open_ends
 from .reading import read_parts
 from .sending import LEAST_TIME, RECORD, Sender, setting_of
@@ -96,7 +96,7 @@ class Markers:
         The number of shards has None. All transactions that are open are waited for, so a batch whose earlier attempt
         has ended is there if it ever will be.
         """
-        partition, end = Partition(self.side, 0), self.end()
+        partition, end = Partition(self.side, 0), self._end_from(since)
         found: dict[int | None, int] = {}
         patient = Cluster(
             self.cluster.servers, self.cluster.options, max(self.cluster.wait, LEAST_TIME / 500), who=self.cluster.who
@@ -113,6 +113,15 @@ class Markers:
         """The offset after all markers, also of transactions that are open."""
         partition = Partition(self.side, 0)
         return open_ends(self.cluster, [partition])[partition]
+
+    def _end_from(self, since: int) -> int:
+        """The offset after all markers, which is at least one that was there; raises if it stays before that."""
+        until = time.monotonic() + BACK_WITHIN
+        while (end := self.end()) < since:
+            if time.monotonic() > until:
+                raise self._gone()
+            time.sleep(PAUSE)
+        return end
 
     def record(self, shard: int | None, number: int | None) -> tuple[bytes, bytes | None]:
         """The message of a marker, or the one that deletes it."""

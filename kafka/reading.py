@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..errors import MessagesLost
 from ..windows.times import UTC_MICROS
-from .client import ONE_TRY, Cluster
+from .client import BACK_WITHIN, ONE_TRY, PAUSE, Cluster
 from .partitions import Part, Partition
 
 OnLost: TypeAlias = Literal["error", "count"]
@@ -83,13 +83,15 @@ class _Reader:
         self.cluster, self.consumer = cluster, consumer
         self.columns, self.on_lost, self.lost = columns, on_lost, lost
         self.most = FIRST_MESSAGES
+        self.missed: float | None = None
+        """The time since which the cluster does not know the partition, or the next offset of it."""
 
     def tables(self, part: Part) -> Iterator[pa.Table]:
         """The messages of a part."""
         from confluent_kafka import KafkaError
 
         self._assign(part.partition, part.first)
-        place, silent_since = part.first, time.monotonic()
+        self.missed, place, silent_since = None, part.first, time.monotonic()
         while place < part.last:
             messages, good = self.consumer.consume(self.most, _TICK), list[Any]()
             if _all_of(part, messages):  # nearly always, and without a loop in Python
@@ -107,11 +109,11 @@ class _Reader:
                 elif fault.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                     place = self._skipped(part, place)
                 elif fault.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
-                    raise gone(part.partition, place)
+                    self._wait_for(part.partition, place)
                 elif fault.code() != KafkaError._PARTITION_EOF and not fault.retriable() and not _is_away(fault):
                     raise self.cluster.refusal(f"give the messages of {part.partition.name}", fault)
             if good:
-                silent_since = time.monotonic()
+                self.missed, silent_since = None, time.monotonic()
                 yield from self._in_tables(part.partition, good)
             elif time.monotonic() - silent_since > self.cluster.wait:
                 raise self.cluster.silence(f"read {part.partition.name} from offset {place} on")
@@ -120,6 +122,15 @@ class _Reader:
         from confluent_kafka import TopicPartition
 
         self.consumer.assign([TopicPartition(*partition, offset)])
+
+    def _wait_for(self, partition: Partition, place: int) -> None:
+        """Go on at an offset that the cluster does not know, as a broker that starts may say; raise after a while."""
+        now = time.monotonic()
+        self.missed = self.missed or now
+        if now - self.missed > BACK_WITHIN:
+            raise gone(partition, place)
+        time.sleep(PAUSE)
+        self._assign(partition, place)
 
     def _skipped(self, part: Part, place: int) -> int:
         """The offset at which a part goes on whose next messages are gone; raises unless they are counted."""
@@ -130,7 +141,8 @@ class _Reader:
             lambda: self.consumer.get_watermark_offsets(TopicPartition(*part.partition), timeout=ONE_TRY),
         )
         if begin <= place:  # it is not the beginning that moved
-            raise gone(part.partition, place)
+            self._wait_for(part.partition, place)
+            return place
         after = min(begin, part.last)
         note_lost(part.partition, place, after, self.on_lost)
         self.lost(after - place)

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ...errors import InvalidArgument, UncombineError
 from ...kafka.bounded import divided
-from ...kafka.client import PAUSE
+from ...kafka.client import BACK_WITHIN, PAUSE
 from ...kafka.kafka import Kafka
 from ...kafka.partitions import Bounds, Part, Partition, bounds_of, commit, open_ends, partitions_of
 from ...kafka.places import first_offsets
@@ -39,9 +39,6 @@ ROWS = pa.schema(
 )
 """A part of a partition, or a row without a topic that has what is known of all partitions, as JSON."""
 
-BACK_WITHIN = 10.0
-"""The seconds in which a partition that is missing may come back, as after a start of its broker."""
-
 
 class TopicPlanner(Planner):
     """Plans the messages of topics."""
@@ -56,11 +53,13 @@ class TopicPlanner(Planner):
         self._committed: Offset | None = None
 
     def freeze(self) -> None:
-        self._frozen = self._there(())
+        self._frozen = self._there({})
 
     def after(self, offset: Offset, most: int | None) -> Offset:
         before = TopicOffset.of(offset)
         self._note(offset, before)
+        if self._frozen is not None and _short(self._frozen, before.partitions):
+            self._frozen = self._there(before.partitions)
         bounds = self._there(before.partitions) if self._frozen is None else self._frozen
         now = time.time_ns() // 1000
         places, lost = self._places(before, bounds)
@@ -93,19 +92,23 @@ class TopicPlanner(Planner):
         tasks[0].insert(0, dict.fromkeys(ROWS.names) | {"about": about_of(after.partitions, after.lost)})
         return [pa.RecordBatch.from_pylist(rows, schema=ROWS) for rows in tasks]
 
-    def _there(self, known: Any) -> dict[Partition, Bounds]:
-        """All partitions; one that is known and missing has a while to come back."""
-        cluster, until = self.kafka.cluster, time.monotonic() + BACK_WITHIN
+    def _there(self, known: Mapping[Partition, Progress]) -> dict[Partition, Bounds]:
+        """All partitions; one that is missing, or ends before what is read, has a while to come back."""
+        cluster, until = self.kafka.cluster, 0.0
         while True:
+            bounds, missing = dict[Partition, Bounds](), None
             try:
-                partitions = partitions_of(cluster, self.kafka.topics)
-            except InvalidArgument:
-                if time.monotonic() > until:
-                    raise
-            else:
-                missing = {one for one in known if not known[one].gone} - {*partitions}
-                if not missing or time.monotonic() > until:
-                    return bounds_of(cluster, partitions)
+                bounds = bounds_of(cluster, partitions_of(cluster, self.kafka.topics))
+                if not _short(bounds, known):
+                    return bounds
+            except InvalidArgument as error:
+                missing = error
+            now = time.monotonic()
+            until = until or now + BACK_WITHIN  # the first answer may have taken long, as no broker was there
+            if now >= until:
+                if missing is not None:
+                    raise missing
+                return bounds
             time.sleep(PAUSE)
 
     def _places(self, before: TopicOffset, bounds: Mapping[Partition, Bounds]) -> tuple[dict[Partition, int], int]:
@@ -117,7 +120,7 @@ class TopicPlanner(Planner):
         for one, bound in bounds.items():
             known = before.partitions.get(one)
             place = bound.begin if known is None else known.offset
-            if place > bound.end and self._frozen is None:
+            if place > bound.end:
                 raise gone(one, place)
             if place < bound.begin:
                 note_lost(one, place, bound.begin, kafka.on_lost)
@@ -154,6 +157,12 @@ class TopicPlanner(Planner):
             self._committed = offset
         except UncombineError as error:  # the query goes on by its checkpoint
             sys.stderr.write(f"group {group!r} is not told how far topics are read: {error}\n")
+
+
+def _short(bounds: Mapping[Partition, Bounds], known: Mapping[Partition, Progress]) -> bool:
+    """True if a partition is missing, or ends before what is read of it, as while its broker starts."""
+    there = {one: progress.offset for one, progress in known.items() if not progress.gone}
+    return any(one not in bounds or bounds[one].end < offset for one, offset in there.items())
 
 
 def _progress(known: Progress | None, place: int, last: int, end: int, now: int) -> Progress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -28,9 +28,11 @@ class Told:
         self.open: dict[Partition, int] = {}
         self.now = 1_000 * SECOND
         self.committed: list[Mapping[Partition, int]] = []
+        self.first_answers: list[dict[Partition, list[int]]] = []
+        """Answers before that of `bounds`, as of a broker that comes back."""
         fakes: dict[str, Any] = {
             "partitions_of": lambda *_: sorted(self.bounds),
-            "bounds_of": lambda _, partitions: {one: Bounds(*self.bounds[one]) for one in partitions},
+            "bounds_of": lambda _, partitions: self._bounds_of(partitions),
             "open_ends": lambda _, some: {one: self.open.get(one, self.bounds[one][1]) for one in some},
             "commit": lambda _, group, offsets: self.committed.append(dict(offsets)),
         }
@@ -39,6 +41,10 @@ class Told:
         monkeypatch.setattr(topic_planner.time, "time_ns", lambda: self.now * 1_000)
         monkeypatch.setattr(topic_planner, "PAUSE", 0)
         monkeypatch.setattr(topic_planner, "BACK_WITHIN", 0)
+
+    def _bounds_of(self, partitions: Iterable[Partition]) -> dict[Partition, Bounds]:
+        bounds = self.first_answers.pop(0) if self.first_answers else self.bounds
+        return {one: Bounds(*bounds[one]) for one in partitions}
 
 
 @pytest.fixture
@@ -151,6 +157,55 @@ def test_rule_74_offsets_that_are_gone_are_refused_or_counted(told: Told) -> Non
     told.bounds = {ONE: [0, 3]}
     with pytest.raises(MessagesLost, match="the topic was deleted, and perhaps made again"):
         after(counting, end)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_rule_74_an_end_that_is_briefly_before_what_is_read_is_asked_for_again(
+    told: Told, monkeypatch: pytest.MonkeyPatch, frozen: bool
+) -> None:
+    monkeypatch.setattr(topic_planner, "BACK_WITHIN", 60)
+    told.bounds = {ONE: [0, 5], OTHER: [0, 2]}
+    plan = planner()
+    first = after(plan, plan.begin())
+    plan = planner()
+    told.bounds = {ONE: [0, 7], OTHER: [0, 2]}
+    told.first_answers = [{ONE: [0, 3], OTHER: [0, 2]}, {ONE: [0, 0], OTHER: [0, 0]}]
+    if frozen:
+        plan.freeze()
+    second = after(plan, first)
+    assert read(plan, first, second)[0] == [(0, 5), (0, 6)]
+    assert told.first_answers == []
+
+
+def test_the_while_for_a_partition_begins_with_the_first_answer(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_planner, "BACK_WITHIN", 60)
+    told.bounds = {ONE: [0, 5], OTHER: [0, 2]}
+    plan = planner()
+    first, now = after(plan, plan.begin(), 5), [0.0]
+    answers = [[ONE], [ONE, OTHER]]
+
+    def partitions_of(*_: Any) -> list[Partition]:
+        now[0] += 100  # no broker was there
+        return answers.pop(0)
+
+    monkeypatch.setattr(topic_planner.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(topic_planner, "partitions_of", partitions_of)
+    assert len(read(plan, first, after(plan, first))[0]) == 2
+    assert answers == []
+
+
+@pytest.mark.parametrize("most", [None, 1])
+def test_rule_74_an_end_that_stays_before_what_is_read_is_refused_and_nothing_is_read_again(
+    told: Told, most: int | None
+) -> None:
+    told.bounds = {ONE: [0, 5], OTHER: [0, 2]}
+    plan = planner()
+    first = after(plan, plan.begin())
+    told.bounds = {ONE: [0, 3], OTHER: [0, 4]}
+    plan = planner(on_lost="count")
+    plan.freeze()
+    with pytest.raises(MessagesLost, match="t/0 has no offset 5, which was read or promised before"):
+        after(plan, first, most)
 
 
 def test_a_partition_that_is_away_is_remembered(told: Told) -> None:

@@ -147,16 +147,17 @@ def test_a_broker_that_restarts_in_the_middle_loses_and_doubles_nothing(
 ) -> None:
     source, topic, rows = broker.topic(2), broker.topic(2), rows_of(0, 60)
     options: Any = {"changelog": "kafka", "checkpoint": str(tmp_path / "c"), "wait": "3 minutes"}
-    broker.send(source, rows[:30], acks="all")
+    broker.send(source, rows[:20], acks="all")
     query = hours(broker, spark, source).to_kafka(broker.servers, topic, **options)
     try:
         query.processAllAvailable()
-        broker.send(source, rows[30:], acks="all")
-        away = threading.Timer(1, broker.start)
-        broker.kill()
-        away.start()
-        away.join()
-        query.processAllAvailable()
+        for part in (20, 40):
+            broker.send(source, rows[part : part + 20], acks="all")
+            away = threading.Timer(1, broker.start)
+            broker.kill()
+            away.start()
+            away.join()
+            query.processAllAvailable()
     finally:
         query.stop()
     assert upserted(broker, topic) == want(rows)
