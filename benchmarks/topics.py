@@ -3,6 +3,9 @@
 A broker on this machine has messages of three columns in four partitions, as JSON and as Avro. `consume()` alone is
 compared with messages as Arrow tables, and with these decoded, in processor time of one partition. librdkafka fetches
 in threads of its own, whose time counts on both sides.
+
+The same topics are then read by the library on Spark, and by Spark's own connector, into the same windows: a stream
+until it has taken all that is there, by the clock, in turn.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from harness import Row, pair
+from contenders.environments import Contender
+from harness import Row, pair, wall
 
 import uncombine as uc
 from uncombine.cli.kafka_broker import LocalBroker, copy_jars
@@ -47,6 +51,7 @@ def rows() -> Iterator[Row]:
         for form, write in (("json", of_json), ("avro", of_avro)):
             fill(broker.servers, form, write)
         yield from client(broker.servers)
+        yield from on_spark(broker.servers)
     finally:
         broker.stop()
         shutil.rmtree(folder, ignore_errors=True)
@@ -121,3 +126,16 @@ def client(servers: str) -> Iterator[Row]:
     yield pair(f"{size} as Arrow tables", tables, consumed, "bare consume()", None, ROUNDS)
     for topic, form in (("json", uc.messages.Json(ROW)), ("avro", uc.messages.Avro(AVRO))):
         yield pair(f"{size} of {topic}, decoded", decoded(topic, form), consumed, "bare consume()", None, ROUNDS)
+
+
+def on_spark(servers: str) -> Iterator[Row]:
+    """The library beside Spark's connector, both on the newest Spark for which Maven has it."""
+    with Contender("connector") as spark:
+
+        def run(task: str) -> Callable[[], Any]:
+            return lambda: spark.run(task, servers)
+
+        for form in ("json", "avro"):
+            what = f"{MESSAGES:,} messages of {form} into windows, on Spark {spark.version}"
+            for way, other in (("combined", "the connector, and this library"), ("native", "the connector, and Spark")):
+                yield wall(what, run(f"ours {form}"), run(f"{way} {form}"), other, 1 / 1.3, ROUNDS, before=1)

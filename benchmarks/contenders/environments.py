@@ -17,6 +17,7 @@ ENVIRONMENTS = ROOT / "out" / "world"
 NEEDS = {
     "uncombine": ["-e", f"{ROOT}[spark]"],
     "local": ["-e", f"{ROOT}"],
+    "connector": ["-e", f"{ROOT}[spark,kafka]", "pyspark==4.2.0", "fastavro"],
     "duckdb": ["duckdb", "pyarrow"],
     "polars": ["polars", "pyarrow"],
     "pandas": ["pandas", "pyarrow"],

@@ -50,8 +50,8 @@ class RowChanges:
 
     def messages(self) -> Iterator[Message]:
         """The messages of the changes that have come."""
-        options = "'proto_version', '1', 'publication_names', 'changes'"
-        asked = f"SELECT (lsn - '0/0')::bigint, data FROM pg_logical_slot_get_binary_changes('changes', NULL, NULL, {options})"
+        options = "'changes', NULL, NULL, 'proto_version', '1', 'publication_names', 'changes'"
+        asked = f"SELECT (lsn - '0/0')::bigint, data FROM pg_logical_slot_get_binary_changes({options})"
         names: list[str] = []
         for place, data in self.run(asked):
             match data[:1]:

@@ -35,7 +35,7 @@ def rows_of(first: int, last: int) -> list[dict[str, Any]]:
 
 
 def hours(broker: Broker, spark: SparkSession, source: str) -> uc.Flow:
-    kafka = uc.Kafka(broker.servers, source, value=ROW)
+    kafka = uc.Kafka(broker.servers, source, value=ROW, wait="5 minutes")
     flow = uc.flow(kafka, spark=spark, streaming=True, watermark="0 seconds")
     windows = flow.window("1 hour", "every 1 row", mode="retracting", allowed_lateness="1 day")
     return windows.combine(by="k", n=uc.Count(), total=uc.Sum("n"))
@@ -146,7 +146,7 @@ def test_a_broker_that_restarts_in_the_middle_loses_and_doubles_nothing(
     broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
     source, topic, rows = broker.topic(2), broker.topic(2), rows_of(0, 60)
-    options: Any = {"changelog": "kafka", "checkpoint": str(tmp_path / "c"), "wait": "3 minutes"}
+    options: Any = {"changelog": "kafka", "checkpoint": str(tmp_path / "c"), "wait": "5 minutes"}
     broker.send(source, rows[:20], acks="all")
     query = hours(broker, spark, source).to_kafka(broker.servers, topic, **options)
     try:

@@ -68,7 +68,7 @@ def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(
     broker: Broker, spark: SparkSession, tmp_path: Path
 ) -> None:
     topic = broker.topic(2)
-    flow = stream(broker, spark, topic, wait="3 minutes")
+    flow = stream(broker, spark, topic, wait="5 minutes")
     broker.send(topic, [row(n) for n in range(50)], 0, acks="all")
     writer = flow.write_stream(checkpoint=str(tmp_path / "checkpoint")).format("parquet")
     query = writer.option("path", str(tmp_path / "out")).start()

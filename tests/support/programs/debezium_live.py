@@ -18,15 +18,11 @@ ORDER = pa.schema(
 )
 
 
-def sales(servers: str, topic: str, spark: object) -> uc.Flow:
+CHANGELOG = uc.changelog.Debezium(keys="id", order="source.lsn", schema=ORDER)
+
+
+def sales(flow: uc.Flow) -> uc.Flow:
     """Orders, their cents, and the last of their notes by text."""
-    flow = uc.flow(
-        uc.Kafka(servers, topic, value="string", wait="5 minutes"),
-        spark=spark,  # type: ignore[arg-type]
-        streaming=True,
-        watermark="0 seconds",
-        changelog=uc.changelog.Debezium(keys="id", order="source.lsn", schema=ORDER),
-    )
     hours = flow.window("1 hour", "every 1 row", mode="retracting", allowed_lateness="10 days")
     return hours.combine(by="shop", orders=uc.Count(), cents=uc.Sum("cents"), note=uc.Max("note"))
 
@@ -35,7 +31,9 @@ def main() -> None:
     servers, topic, url, out = sys.argv[1:]
     settings = {"spark.driver.memory": "700m", "spark.sql.shuffle.partitions": "4"}
     spark = uc.session("debezium live", cores=2, settings=settings)
-    live = sales(servers, topic, spark).to_table(url, checkpoint=f"{out}/checkpoint", trigger={"availableNow": True})
+    kafka = uc.Kafka(servers, topic, value="string", wait="5 minutes")
+    flow = uc.flow(kafka, spark=spark, streaming=True, watermark="0 seconds", changelog=CHANGELOG)
+    live = sales(flow).to_table(url, checkpoint=f"{out}/checkpoint", trigger={"availableNow": True})
     live.awaitTermination()
     spark.stop()
 

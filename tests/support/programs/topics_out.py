@@ -18,7 +18,7 @@ ROW = pa.schema({"ts": pa.timestamp("ms", "UTC"), "k": pa.string(), "n": pa.int6
 
 def groups(servers: str, source: str, spark: object) -> uc.Flow:
     """The number and the sum of each key in each hour, shown again with every row."""
-    kafka = uc.Kafka(servers, source, value=ROW, wait="3 minutes")
+    kafka = uc.Kafka(servers, source, value=ROW, wait="5 minutes")
     flow = uc.flow(kafka, spark=spark, streaming=True, watermark="0 seconds")  # type: ignore[arg-type]
     windows = flow.window("1 hour", "every 1 row", mode="retracting", allowed_lateness="1 day")
     return windows.combine(by="k", n=uc.Count(), total=uc.Sum("n"))
@@ -34,7 +34,7 @@ def main() -> None:
         changelog=changelog,
         checkpoint=f"{out}/checkpoint",
         left_out=dead,
-        wait="3 minutes",
+        wait="5 minutes",
         trigger={"availableNow": True},
     )
     query.awaitTermination()
