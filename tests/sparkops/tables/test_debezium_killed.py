@@ -56,6 +56,7 @@ def agree(broker: Broker, folder: Path, seed: int, kills: int, upset: int) -> No
         assert sorted(orders.changes.run(SALES)) == orders.sales()
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 def test_a_live_table_over_debezium_has_what_the_database_has(broker: Broker, tmp_path: Path) -> None:
     agree(broker, tmp_path, seed=1, kills=1, upset=1)
