@@ -369,11 +369,6 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
                     "flow.rolling() gives rows and has no every=: uc.rolling(table, every=) gives ticks"
                 )
             require_options(others, ROLLING_OPTIONS, "rolling()")
-        if self.source.engine.has_streams:
-            raise InvalidArgument(
-                "rolling() does not run on Spark yet: write flow.window('sliding 7 days every 1 day'), or run it over "
-                "rows of this process"
-            )
         if emit == "final" and self.settings.each_batch:
             raise InvalidArgument("rolling(emit='final') needs a watermark that says when rows are final: leave it out")
         options = {
@@ -726,9 +721,7 @@ class RollingRows(Adviser):
         """Give each row with the results of `combiners`, each after the name of its result: `n=uc.Count()`."""
         check_named("combine()", unnamed)
         make = partial(Rolled, combiners, **self._options)
-        flow = self._flow._stepped(RolledStage, make, self._lateness, "rolling()")
-        flow.stages[-1].operator(followed_flow(self._flow).schema)
-        return flow
+        return self._flow._stepped(RolledStage, make, self._lateness, "rolling()")
 
     agg = combine
 

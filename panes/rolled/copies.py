@@ -38,6 +38,20 @@ class Copies:
         none = np.zeros(0, np.int64)
         return cls(stay=np.arange(old), come=np.arange(old, old + new), go=none, awaited=none, lacking=none)
 
+    def at(self, places: np.ndarray, others: np.ndarray) -> Copies:
+        """The same copies of the rows at these places, beside other rows of the state, which stay.
+
+        >>> Copies.added(1, 1).at(np.array([3, 7]), others=np.array([0])).stay
+        array([0, 3])
+        """
+        return Copies(
+            stay=np.concatenate([others, places[self.stay]]),
+            come=places[self.come],
+            go=places[self.go],
+            awaited=places[self.awaited],
+            lacking=self.lacking,
+        )
+
     @classmethod
     def netted(cls, low: np.ndarray, high: np.ndarray, weights: np.ndarray, old: int) -> Copies:
         """Rows by their hashes, the first `old` of them from the state, where a copy has weight 1.

@@ -1,8 +1,9 @@
 """The operator of `rolling(...).combine(...)`: it keeps the rows of the period, with the results that were shown.
 
-A bundle touches the keys of its rows. Of these keys the rows are loaded, and the results of each row that sees one that
-came or went are computed again; rows that were shown otherwise are corrected by what was shown. A row leaves when
-no row that may still come, or be corrected, can see it. Each copy of a row has a place of its own.
+Of the key of each row of a bundle the rows near it in time are loaded (`TimeBlocks`), and the results of each row that
+sees one that came or went are computed again; rows that were shown otherwise are corrected by what was shown. Only
+rows that change are written again. A row leaves when no row that may still come, or be corrected, can see it. Each copy
+of a row has a place of its own.
 
 Guarded by tests/panes/rolled/test_rolled.py.
 """
@@ -25,12 +26,14 @@ from ...windows.times import NEVER
 from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores, store_of
-from ..rows.options import ROW, AdmittedRows, key_arrays, output, output_schema, restored, stored_schema
+from ..rows.options import EVENT_TIME, ROW, AdmittedRows, key_arrays, output, output_schema, restored, stored_schema
 from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
+from ..state.store_rows import StoreRows
 from .copies import Copies
 from .rolled import Rolled
+from .time_blocks import TimeBlocks
 
 RESULT = "result."
 """The beginning of the names of the results in the store."""
@@ -56,6 +59,7 @@ class RolledOperator(RowOperator):
         kinds = {field.name: field.type for field in self.plan.outputs}
         names = [(label, name) for label in rolled.lookbacks for name in kinds]
         self.results = [pa.field(f"{label}_{name}" if label else name, kinds[name]) for label, name in names]
+        self.blocks = TimeBlocks.of(rolled.lookbacks.values())
         super().__init__(columns, output_schema(pa.schema([*columns.user, *self.results])), self._lateness(rolled))
         own = [("weight", pa.int64()), ("shown", pa.bool_())]
         own += [(RESULT + field.name, field.type) for field in self.results]
@@ -72,8 +76,13 @@ class RolledOperator(RowOperator):
         return OperatorState({"rows": Store(self.stored_schema)})
 
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
-        """The hashes of the keys, by which all rows of a key are found."""
-        return self._keys(rows.rename_columns([name.removeprefix(ROW) for name in rows.column_names]))
+        """The hashes of the blocks of time of the keys, by which the rows near a time are found."""
+        plain = _plain(rows)
+        return self.blocks.hashes(self._keys(plain), _times(plain))
+
+    def routes(self, store: str, rows: pa.Table) -> np.ndarray:
+        """The hashes of the keys, all rows of which are in one shard."""
+        return self._keys(_plain(rows))
 
     def count_waiting(self, state: OperatorState) -> int:
         """The number of rows that wait for the watermark."""
@@ -82,45 +91,76 @@ class RolledOperator(RowOperator):
 
     def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
-        loaded, store = self._loaded(store_of(state, "rows"), bundle, clocks)
-        rows = pa.concat_tables([restored(loaded, self.columns.rows), bundle.rows]).combine_chunks()
-        copies = self._copies(rows, loaded, bundle)
-        shown = np.concatenate([_bools(loaded["shown"]), np.zeros(len(bundle), np.bool_)])
-        old = self._old_results(loaded, len(bundle))
-        held = np.concatenate([copies.stay, copies.come])
-        came = np.arange(len(held)) >= len(copies.stay)
-        times, gone = _times(rows), copies.go
-        sorted_rows, changed, order = self._sorted(rows, held, came, gone)
-        held, came = held[order], came[order]
-        due = times[held] + self.rolled.wait < clocks.after
-        first = due & ~(shown[held] & ~came)
-        wanted = first if self.rolled.final else came | self._sees(changed, sorted_rows)
-        results = [column.take(pa.array(np.where(came, len(rows), held))) for column in old]
-        results = self._computed(rows.take(pa.array(held)), sorted_rows, wanted, results)
-        was_shown = shown[held] & ~came
-        differs = wanted & ~(was_shown & self._equal(old, held, results))
-        panes = self._panes(rows, old, gone[shown[gone]], held, results, was_shown & differs, differs)
-        store = self._put(store, rows, held, results, was_shown | wanted, sorted_rows, copies, clocks)
+        stored = self._near(store_of(state, "rows"), bundle, clocks)
+        panes, store = self._corrected(stored, bundle, clocks)
         hold = clocks.after
         if self.rolled.final and not clocks.each_batch:
             hold = max(clocks.after - self.rolled.wait, state.output_watermark) if hold < NEVER else hold
         return panes, {"rows": store}, hold
 
-    def _loaded(self, store: Store, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Store]:
-        """The rows of the keys that are touched, with those that are due, and the store without them."""
-        rows, store = store.take(lookup(self._keys(bundle.rows)), clocks.leaves)
+    def _corrected(self, stored: StoreRows, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Store]:
+        """The rows of output, and the store after the bundle, of which some rows are loaded."""
+        if not len(stored) and not len(bundle):
+            return self.output_schema.empty_table(), stored.store.without_due(clocks.leaves)
+        loaded = stored.read().combine_chunks()
+        rows = pa.concat_tables([restored(loaded, self.columns.rows), bundle.rows]).combine_chunks()
+        copies, replaced = self._copies(rows, loaded, bundle)
+        shown = np.concatenate([_bools(loaded["shown"]), np.zeros(len(bundle), np.bool_)])
+        old = self._old_results(loaded, len(bundle))
+        held, gone = np.concatenate([copies.stay, copies.come]), copies.go
+        came = np.arange(len(held)) >= len(copies.stay)
+        sorted_rows, wanted = None, np.zeros(len(held), np.bool_)
+        waits = ~shown[held] | came
         if self.rolled.final:
-            # The rows of a key that come out see others of it.
-            waits = rows.filter(pa.array(~_bools(rows["shown"])))
-            more, store = store.take(lookup(self.hashes("rows", waits)), {})
-            rows = pa.concat_tables([rows, more]).combine_chunks()
-        return rows, store
+            wanted = waits & (_times(rows)[held] + self.rolled.wait < clocks.after)
+        if not self.rolled.final or wanted.any():
+            sorted_rows, changed, order = self._sorted(rows, held, came, gone)
+            held, came, waits, wanted = held[order], came[order], waits[order], wanted[order]
+            wanted = wanted if self.rolled.final else came | self._sees(changed, sorted_rows)
+        results = [column.take(pa.array(np.where(came, len(rows), held))) for column in old]
+        if sorted_rows is not None:
+            results = self._computed(rows.take(pa.array(held)), sorted_rows, wanted, results)
+        differs = wanted & ~self._equal(old, held, results, wanted & ~waits)
+        panes = self._panes(rows, old, gone[shown[gone]], held, results, differs & ~waits, differs)
+        wake = self._wake(_times(rows)[held], waits & ~wanted, sorted_rows, clocks)
+        stays, fresh = (wake > clocks.after) | clocks.each_batch, came | differs
+        leaves = np.zeros(len(loaded), np.bool_)
+        leaves[np.concatenate([replaced, gone, held[~came & (fresh | ~stays)]])] = True
+        store = stored.where(leaves).removed().without_due(clocks.leaves)
+        return panes, self._put(store, rows, held, results, ~waits | wanted, wake, fresh & stays, copies, clocks)
 
-    def _copies(self, rows: pa.Table, loaded: pa.Table, bundle: AdmittedRows) -> Copies:
+    def _near(self, store: Store, bundle: AdmittedRows, clocks: Clocks) -> StoreRows:
+        """The rows of the store that the step reads."""
+        keys, times, nothing = self._keys(bundle.rows), bundle.times, np.empty(0, np.uint32)
+        if not len(store):
+            return StoreRows.of(store, nothing, {}, self.stored_schema)
+        if not self.rolled.final:
+            return StoreRows.of(store, self.blocks.near(keys, times), {}, self.stored_schema)
+        due = StoreRows.of(store, nothing, clocks.leaves, self.stored_schema)
+        due = due.where(~_bools(due.read(["shown"])["shown"]))
+        if len(due) == len(store):
+            return due
+        # The rows that come out see others; those that wait may meet a retraction.
+        out = times + self.rolled.wait < clocks.after
+        due_rows = _plain(due.read([ROW + name for name in (*self.rolled.by, EVENT_TIME)]))
+        seen = np.concatenate([keys[out], self._keys(due_rows)]), np.concatenate([times[out], _times(due_rows)])
+        touched = self.blocks.near(*seen, after=False)
+        if bundle.weights is not None:
+            touched = np.union1d(touched, lookup(self.blocks.hashes(keys, times)))
+        return StoreRows.of(store, touched, {}, self.stored_schema)
+
+    def _copies(self, rows: pa.Table, loaded: pa.Table, bundle: AdmittedRows) -> tuple[Copies, np.ndarray]:
+        """The copies of rows, and the places of retractions of the state that are looked at again."""
         if bundle.weights is None:
-            return Copies.added(len(loaded), len(bundle))
-        low, high = self.columns.row_hashes(rows)
-        return Copies.netted(low, high, np.concatenate([_ints(loaded["weight"]), bundle.weights]), len(loaded))
+            return Copies.added(len(loaded), len(bundle)), np.empty(0, np.int64)
+        weights = _ints(loaded["weight"])
+        # Only rows of one time can be equal.
+        near = np.isin(_times(rows)[: len(loaded)], bundle.times)
+        places = np.concatenate([np.flatnonzero(near), np.arange(len(loaded), len(rows))])
+        low, high = self.columns.row_hashes(rows.take(pa.array(places)))
+        weighed = np.concatenate([weights[near], bundle.weights])
+        copies = Copies.netted(low, high, weighed, int(np.count_nonzero(near)))
+        return copies.at(places, np.flatnonzero(~near & (weights > 0))), np.flatnonzero(near & (weights < 0))
 
     def _old_results(self, loaded: pa.Table, new: int) -> list[pa.Array]:
         """The results that are stored, and null for the rows of the bundle and at one place after them."""
@@ -168,13 +208,18 @@ class RolledOperator(RowOperator):
         chosen = pa.array(pick)
         return [pa.concat_arrays([old, new]).take(chosen) for old, new in zip(results, found, strict=True)]
 
-    def _equal(self, old: Sequence[pa.Array], held: np.ndarray, new: Sequence[pa.Array]) -> np.ndarray:
-        """True where the results are those that were shown."""
-        if not self.compares:
-            return np.zeros(len(held), np.bool_)
-        before = [Column(column.take(pa.array(held))) for column in old]
-        (a, b), (c, d) = hash_rows_128(before), hash_rows_128([Column(column) for column in new])
-        return np.asarray((a == c) & (b == d))
+    def _equal(
+        self, old: Sequence[pa.Array], held: np.ndarray, new: Sequence[pa.Array], asked: np.ndarray
+    ) -> np.ndarray:
+        """True where the results that are asked for are those that were shown."""
+        equal = np.zeros(len(held), np.bool_)
+        if not self.compares or not asked.any():
+            return equal
+        before = [Column(column.take(pa.array(held[asked]))) for column in old]
+        after = [Column(column.filter(pa.array(asked))) for column in new]
+        (a, b), (c, d) = hash_rows_128(before), hash_rows_128(after)
+        equal[asked] = (a == c) & (b == d)
+        return equal
 
     def _panes(
         self,
@@ -208,13 +253,13 @@ class RolledOperator(RowOperator):
         held: np.ndarray,
         results: Sequence[pa.Array],
         shown: np.ndarray,
-        sorted_rows: SortedRows,
+        wake: np.ndarray,
+        chosen: np.ndarray,
         copies: Copies,
         clocks: Clocks,
     ) -> Store:
-        """The store with the rows that are still seen, and with those that are awaited."""
-        wake = np.where(shown, self._leaves(sorted_rows, clocks), sorted_rows.times + self.rolled.wait + 1)
-        stays = np.flatnonzero((wake > clocks.after) | clocks.each_batch)
+        """The store with the rows that are chosen, and with those that are awaited."""
+        stays = np.flatnonzero(chosen)
         waits = _times(rows)[copies.awaited] + self.rolled.wait + 1
         awaits = (waits > clocks.after) | clocks.each_batch
         awaited, lacking = copies.awaited[awaits], copies.lacking[awaits]
@@ -229,6 +274,14 @@ class RolledOperator(RowOperator):
         table = pa.Table.from_arrays(columns, schema=self.stored_schema)
         until = np.concatenate([wake[stays], waits[awaits]])
         return store.put(self.hashes("rows", table), table, {"event": until})
+
+    def _wake(self, times: np.ndarray, waits: np.ndarray, sorted_rows: SortedRows | None, clocks: Clocks) -> np.ndarray:
+        """The watermark at which each row comes out, or leaves."""
+        wake = times + self.rolled.wait + 1
+        if waits.all():
+            return wake
+        leaves = np.full(len(times), NEVER) if sorted_rows is None else self._leaves(sorted_rows, clocks)
+        return np.where(waits, wake, leaves)
 
     def _leaves(self, rows: SortedRows, clocks: Clocks) -> np.ndarray:
         """The watermark at which no row that may come or be corrected sees a row any more."""
@@ -255,6 +308,11 @@ def _has_hash(kind: pa.DataType) -> bool:
     except TypeMismatch:
         return False
     return True
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """Stored rows under the names of the columns of the input."""
+    return rows.rename_columns([name.removeprefix(ROW) for name in rows.column_names])
 
 
 def _times(rows: pa.Table) -> np.ndarray:

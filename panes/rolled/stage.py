@@ -5,7 +5,9 @@ Guarded by tests/panes/rolled/test_rolled.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -31,6 +33,11 @@ class RolledStage(RowStage):
             return replace(super().output(), retracts=False, allowed_lateness=span("0 seconds"))
         # A row that comes late corrects others, so that rows are retracted even if the input has only additions.
         return replace(super().output(), diff=DIFF, retracts=True)
+
+    def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+        # Rows that wait would be lost by a step that shows rows as they come.
+        emit = {"emit": "final" if self.options.final else "at_once"}
+        return {**super().state_options(*schemas), **emit}
 
 
 __all__ = ["RolledStage"]

@@ -20,12 +20,15 @@ from ...combiners.rows.hashing import hash_arrays
 def key_hashes(keys: Sequence[pa.Array], count: int, start: np.ndarray | None = None) -> np.ndarray:
     """A hash of each row of the key columns; with `start`, of the key and the start of the window."""
     hashes = hash_arrays(keys) if keys else np.zeros(count, np.uint64)
-    if start is not None:
-        mixed = start.astype(np.int64, copy=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-        mixed ^= hashes
-        return mixed
-    return hashes
+    return hashes if start is None else with_start(hashes, start)
+
+
+def with_start(hashes: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The hash of each key with the start of its window, or another whole number."""
+    mixed = start.astype(np.int64, copy=False).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed ^= hashes
+    return mixed
 
 
 def upper_half(hashes: np.ndarray) -> np.ndarray:

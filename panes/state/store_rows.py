@@ -50,7 +50,7 @@ class StoreRows:
         names = self.store.schema.names if columns is None else columns
         empty = self.store.schema.empty_table().select(names)
         pairs = zip(self.store.chunks, self.places, strict=True)
-        parts = [chunk.table.select(names).take(pa.array(at)) for chunk, at in pairs if len(at)]
+        parts = [_taken(chunk.table.select(names), at) for chunk, at in pairs if len(at)]
         return pa.concat_tables([empty, *parts]) if len(parts) != 1 else parts[0]
 
     def where(self, chosen: np.ndarray) -> StoreRows:
@@ -62,3 +62,10 @@ class StoreRows:
     def removed(self) -> Store:
         """The store without these rows."""
         return self.store.without(self.places)
+
+
+def _taken(table: pa.Table, places: np.ndarray) -> pa.Table:
+    """The rows at these places; the table itself if they are all its rows in order."""
+    if len(places) == table.num_rows and bool(np.all(places[1:] > places[:-1])):
+        return table
+    return table.take(pa.array(places))

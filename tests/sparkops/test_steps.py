@@ -38,6 +38,10 @@ BUILDS: dict[str, Any] = {
     "in_order": lambda flow: flow.in_order(by="k"),
     "sampled": lambda flow: flow.sample(0.5).in_order(by="k").sample(0.5, by="id", seed=1),
     "scored": lambda flow: flow.map(scored, remember=True).select("k", "score", "event_time", "diff"),
+    "rolled": lambda flow: flow.rolling({"s": "40 seconds", "m": "3 minutes"}, by="k").combine(
+        n=uc.Count(), best=uc.Max("x"), middle=uc.Median("x")
+    ),
+    "rolled, final": lambda flow: flow.rolling(rows=3, order="id", by="k", emit="final").combine(total=uc.Sum("x")),
     "totals": lambda flow: flow.process(by="k", function=Totals),
 }
 

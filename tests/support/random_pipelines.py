@@ -74,7 +74,18 @@ def draw(r: random.Random, flows: Mapping[str, uc.Flow]) -> Pipeline:
 
 
 def _step(r: random.Random, one: Pipeline) -> Pipeline:
-    kinds = [_grouped, _grouped, _in_order, _remembered, _repeated, _filtered, _sampled, _counted_up, _written_out]
+    kinds = [
+        _grouped,
+        _grouped,
+        _rolled,
+        _in_order,
+        _remembered,
+        _repeated,
+        _filtered,
+        _sampled,
+        _counted_up,
+        _written_out,
+    ]
     if (
         one.flow._changes
     ):  # of an input that is only added to, a row is shown as it comes, whatever comes before it later
@@ -161,6 +172,30 @@ def _distinct(r: random.Random, one: Pipeline) -> Pipeline:
     return Pipeline(plain(flow), rows, (*one.names, f"distinct within {seconds} s"))
 
 
+def _rolled(r: random.Random, one: Pipeline) -> Pipeline:
+    """Each row with the total of those of its key that it sees."""
+    seconds, closed, emit = r.choice([10, 90]), r.choice(["right", "left", "both", "neither"]), r.choice(EMITS)
+    rolling = one.flow.rolling(f"{seconds} seconds", by="k", closed=closed, emit=emit, **_late(r, one))
+    flow = rolling.combine(total=uc.Sum("x")).with_columns(x=uc.col("total").fill_null(3))
+
+    def rows(given: Sources) -> Rows:
+        left, out = one.rows(given), Rows()
+        for (t, k, _), weight in left.items():
+            seen = [row for row in left if row[1] == k and _sees(closed, t - row[0], seconds * SECOND)]
+            out[t, k, sum(row[2] * left[row] for row in seen) if seen else 3] += weight
+        return out
+
+    return Pipeline(plain(flow), rows, (*one.names, f"rolling {seconds} s, {closed}, {emit}"))
+
+
+EMITS = ["at_once", "at_once", "final"]
+
+
+def _sees(closed: str, age: int, period: int) -> bool:
+    oldest = age <= period if closed in ("left", "both") else age < period
+    return oldest and (age >= 0 if closed in ("right", "both") else age > 0)
+
+
 def _in_order(r: random.Random, one: Pipeline) -> Pipeline:
     flow = one.flow.in_order(by=r.choice(["k", ()]), **_late(r, one))
     return Pipeline(plain(flow), one.rows, (*one.names, "in order"))
@@ -245,7 +280,7 @@ def _each(rows: Rows, made: Callable[[int], list[int]]) -> Rows:
 
 def _both(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
     """Two pipelines made one."""
-    return r.choice([_united, _joined, _joined, _windows_joined])(r, _renamed(r, one), other)
+    return r.choice([_united, _joined, _joined, _joined_asof, _windows_joined])(r, _renamed(r, one), other)
 
 
 def _united(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
@@ -291,6 +326,32 @@ def _windows_joined(r: random.Random, one: Pipeline, other: Pipeline) -> Pipelin
         return matched(left, right, how, lambda a, b: a[0] == b[0])
 
     return Pipeline(flow, rows, (f"{how} join of windows", *one.names, *other.names))
+
+
+def _joined_asof(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
+    """Each left row with the nearest right row of its key."""
+    direction, emit, how = r.choice(["backward", "forward", "nearest"]), r.choice(EMITS), r.choice(["left", "inner"])
+    exact, seconds = r.random() < 0.7, r.choice([None, 20, 200])
+    options = {"by": "k", "direction": direction, "allow_exact": exact, "how": how, "emit": emit}
+    options["tolerance"] = None if seconds is None else f"{seconds} seconds"
+    flow = _one_number(how, one.flow.join_asof(other.flow, **options))
+
+    def rows(given: Sources) -> Rows:
+        left, right, out = one.rows(given), other.rows(given), Rows()
+        for (t, k, x), weight in left.items():
+            near = [row for row in right if k is not None and row[1] == k and (exact or row[0] != t)]
+            near = [row for row in near if seconds is None or abs(row[0] - t) <= seconds * SECOND]
+            near = [row for row in near if direction != "backward" or row[0] <= t]
+            near = [row for row in near if direction != "forward" or row[0] >= t]
+            if near:
+                best = min(near, key=lambda row: (abs(row[0] - t), -row[0], -row[2]))
+                out[t, k, 2 * x + best[2]] += weight
+            elif how == "left":
+                out[t, k, 2 * x + 5] += weight
+        return out
+
+    name = f"{how} as-of join {direction} within {seconds} s, {emit}"
+    return Pipeline(flow, rows, (name, *one.names, *other.names))
 
 
 def _one_number(how: str, flow: uc.Flow) -> uc.Flow:

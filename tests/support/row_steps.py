@@ -70,7 +70,7 @@ def draw_step(r: random.Random, flow: uc.Flow) -> uc.Flow:
     """One more step that keeps state, and sometimes a sample before it."""
     if r.random() < 0.15:
         flow = flow.sample(0.7, by=r.choice(["id", ("k", "x")]))
-    match r.choice(["distinct", "in_order", "map", "flat_map", "process", "window", "window"]):
+    match r.choice(["distinct", "in_order", "map", "flat_map", "process", "rolling", "window", "window"]):
         case "distinct":
             return flow.distinct(r.choice(["id", "k"]), within=r.choice(["1 minute", "1 hour"]))
         case "in_order":
@@ -81,10 +81,26 @@ def draw_step(r: random.Random, flow: uc.Flow) -> uc.Flow:
             return flow.flat_map(twice, remember=True)
         case "process":
             return flow.process(by="k", function=Totals)
+        case "rolling":
+            return draw_rolling(r, flow)
         case _:
             window = r.choice([uc.Fixed("1 minute"), uc.Sessions("30 seconds")])
             sums = flow.window(window, draw_trigger(r)).combine(by=["k", "id"], x=uc.Sum("x"))
             return sums.select("k", "id", "x", "event_time", "diff")
+
+
+def draw_rolling(r: random.Random, flow: uc.Flow) -> uc.Flow:
+    """Rows with the total of those that they see."""
+    looks = r.choice(
+        [{"period": "30 seconds"}, {"period": "5 minutes", "coarse": "1 minute"}, {"rows": 3, "order": "x"}]
+    )
+    if "rows" not in looks:
+        looks["closed"] = r.choice(["right", "left", "both", "neither"])
+    rows = flow.rolling(**looks, by=r.choice(["k", ("k", "id"), ()]), emit=r.choice(["at_once", "at_once", "final"]))
+    totals = rows.combine(n=uc.Count(), total=uc.Sum("x"))
+    return totals.with_columns(x=uc.col("total").fill_null(-7) * 3 + uc.col("n")).select(
+        "k", "id", "x", "event_time", "diff"
+    )
 
 
 def draw_flow(r: random.Random, sources: list[uc.Flow]) -> uc.Flow:
