@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidArgument, TypeMismatch, nearest
-from ..windows.spans import Length, positive, span
+from ..windows.spans import Length, Span, positive, span
 from ..windows.times import FIRST, LAST, MIN_TIME
 
 CLOSED = ("right", "left", "both", "neither")
@@ -63,6 +63,20 @@ class LookBack:
     def ever(self) -> bool:
         """True if nothing ever leaves."""
         return not (self.micros or self.months or self.rows)
+
+    @property
+    def words(self) -> str:
+        """The look-back in words.
+
+        >>> LookBack.of("1 hour").words, LookBack.of("1 quarter").words, LookBack(rows=3).words
+        ('1 hour', '3 months', '3 rows')
+        """
+        if self.ever:
+            return "all that came before"
+        if self.rows:
+            return f"{self.rows} row{'s' * (self.rows > 1)}"
+        length = f"{self.months} month{'s' * (self.months > 1)}" if self.months else f"{Span(self.micros)}"
+        return length if self.coarse == 1 else f"{length}, cut to whole {Span(self.coarse)}"
 
     @property
     def first_open(self) -> bool:

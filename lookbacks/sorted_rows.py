@@ -20,7 +20,15 @@ _ROOM = 2**62
 
 @dataclass(frozen=True)
 class Ranges:
-    """The sorted rows from `low` to before `high`, for each row or tick; neither ever goes back."""
+    """The sorted rows from `low` to before `high`, for each row or tick that asks.
+
+    Those of a look-back never go back.
+
+    >>> import numpy as np
+    >>> ranges = Ranges(low=np.array([0, 1]), high=np.array([2, 2]))
+    >>> ranges.pairs(np.array([7, 8]), order=np.array([5, 4]))
+    (array([7, 7, 8]), array([5, 4, 4]))
+    """
 
     low: np.ndarray
     high: np.ndarray
@@ -44,6 +52,18 @@ class Ranges:
         before = np.zeros(len(kept) + 1, np.int64)
         np.cumsum(kept, out=before[1:])
         return Ranges(low=before[self.low], high=before[self.high])
+
+    def pairs(self, asking: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs of an asking row and a row of its range; `asking` and `order` have their numbers."""
+        sizes = self.sizes
+        ends = np.cumsum(sizes)
+        places = np.arange(int(ends[-1]) if len(ends) else 0)
+        places += np.repeat(self.low - (ends - sizes), sizes)
+        return np.repeat(asking, sizes), order.take(places, mode="clip")
+
+    def any(self, chosen: np.ndarray) -> np.ndarray:
+        """True where one of the rows of the range is chosen."""
+        return self.within(chosen).sizes > 0
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,12 @@ def _of_step(name: str, step: SeedStep, bare: bool) -> list[str]:
         told.append(
             f"{name}: values inside contents of other keys, less those of panes that the steps before it retract"
         )
-    if not grouping:
+    if kind_of(step.made_by) == "Rolled":
+        told.append(
+            f"{name}: rows that it has given are not retracted, and results of other rows that saw them stay as they "
+            "are until another row corrects them"
+        )
+    elif not grouping:
         told.append(f"{name}: rows that it has given are not retracted, since it does not keep them")
     elif not _retracting(step):
         told.append(f"{name}: panes that it has shown are not retracted, since its mode is {step.made_by['mode']}")

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from ...combiners.rows.groups import group_rows
 from ...errors import OutOfRange
+from ...lookbacks.sorted_rows import Ranges
 from .compiled import CompiledJoin, Side
 from .loaded_rows import LoadedRows
-from .ranges import Layout, Ranges, RowOrder
+from .ranges import Layout, RowOrder
 
 _MOST = 2**62
 

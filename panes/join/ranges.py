@@ -10,36 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...combiners.rows.groups import stable_order
+from ...lookbacks.sorted_rows import Ranges
 
 _ROOM = 2**62
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """For each asking row the range of matches in an order of the other side's rows."""
-
-    first: np.ndarray
-    stop: np.ndarray
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """The number of matches of each asking row."""
-        return self.stop - self.first
-
-    def pairs(self, asking: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All pairs of an asking row and a match; `asking` has the numbers of the asking rows."""
-        sizes = self.sizes
-        ends = np.cumsum(sizes)
-        total = int(ends[-1]) if len(ends) else 0
-        places = np.arange(total)
-        places += np.repeat(self.first - (ends - sizes), sizes)
-        return np.repeat(asking, sizes), order.take(places, mode="clip")
-
-    def any(self, chosen: np.ndarray) -> np.ndarray:
-        """True where one of the matches is chosen; `chosen` is in the order of the other side."""
-        running = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(chosen, out=running[1:])
-        return running[self.stop] > running[self.first]
 
 
 @dataclass(frozen=True)
@@ -111,10 +84,10 @@ class RowOrder:
         if not layout.span:
             bounds = np.zeros(layout.codes + 1, np.int64)
             np.cumsum(np.bincount(self.numbers, minlength=layout.codes), out=bounds[1:])
-            first, stop = bounds[codes], bounds[codes + 1]
-            return Ranges(first, stop if able is None else np.where(able, stop, first))
+            low, high = bounds[codes], bounds[codes + 1]
+            return Ranges(low=low, high=high if able is None else np.where(able, high, low))
         first = np.searchsorted(self.numbers, layout.numbers(codes, times, low), side="left")
         stop = np.searchsorted(self.numbers, layout.numbers(codes, times, high, upper=True), side="right")
         if able is not None:
             stop = np.where(able, stop, first)
-        return Ranges(first, stop)
+        return Ranges(low=first, high=stop)

@@ -70,6 +70,30 @@ class Rolled(RowOptions):
         return self.bounded or self.emit == "final"
 
     @property
+    def words(self) -> str:
+        """The step in words."""
+        looks = [f"{name} {one.words}" if name else one.words for name, one in self.lookbacks.items()]
+        closed = {one.closed for one in self.lookbacks.values()} - {"right"}
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        order = f", rows of one time in order of {self.order}" if self.order else ""
+        ends = f", closed {', '.join(sorted(closed))}" if closed else ""
+        results = ", ".join(f"{name}={combiner!r}" for name, combiner in self.combiners.items())
+        emit = "emitted when final" if self.final else "corrected"
+        return f"rolling over {', '.join(looks)}{by}{ends}{order}: {results}; {emit}"
+
+    @property
+    def state_words(self) -> str:
+        """The rows that the state keeps, and for how long."""
+        late = f" plus {self.allowed_lateness}" if self.allowed_lateness > 0 else ""
+        every = list(self.lookbacks.values())
+        if any(one.ever for one in every):
+            return "state: all rows, without end"
+        if self.rows:
+            return f"state: the last {self.rows} rows of each key that cannot change, and all after them"
+        longest = max(every, key=lambda one: one.longest)
+        return f"state: rows until the watermark passes their time plus {longest.words}{late}"
+
+    @property
     def rolling(self) -> Rolling:
         """The same look-backs over a table of rows with their event time."""
         return Rolling(

@@ -34,10 +34,18 @@ class RolledStage(RowStage):
         # A row that comes late corrects others, so that rows are retracted even if the input has only additions.
         return replace(super().output(), diff=DIFF, retracts=True)
 
+    def describe(self) -> list[str]:
+        return [self.options.words, self.options.state_words]
+
     def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
+        options = dict(super().state_options(*schemas))
+        # A step with combiners of this name is a grouping.
+        options["results"] = options.pop("combiners")
+        looks = [f"{name} {one.words}, {one.closed}".strip() for name, one in self.options.lookbacks.items()]
+        options["lookbacks"] = "; ".join(looks)
         # Rows that wait would be lost by a step that shows rows as they come.
-        emit = {"emit": "final" if self.options.final else "at_once"}
-        return {**super().state_options(*schemas), **emit}
+        options["emit"] = "final" if self.options.final else "at_once"
+        return options
 
 
 __all__ = ["RolledStage"]

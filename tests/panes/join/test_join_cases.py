@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from uncombine.errors import InvalidArgument, OutOfRange, TypeMismatch, UncombineError, UnknownColumn
+from uncombine.lookbacks.sorted_rows import Ranges
 from uncombine.panes.join import output
 from uncombine.panes.join.join import Join
 from uncombine.panes.join.operator import JoinOperator
-from uncombine.panes.join.ranges import Ranges
 from uncombine.panes.state.operator_state import OperatorState
 from uncombine.panes.state.store_rows import StoreRows
 from uncombine.windows.times import MAX_TIME

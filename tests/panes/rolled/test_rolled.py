@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,10 +14,12 @@ from seeds import seeds
 from stepping import SCHEMA, Driven, scripts, table_of
 
 import uncombine as uc
-from uncombine.errors import InvalidArgument
+from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.lookbacks.lookback import LookBack
 from uncombine.panes.rolled.operator import RolledOperator
 from uncombine.panes.rolled.rolled import Rolled
+from uncombine.panes.state.store import Store
+from uncombine.panes.state.store_rows import StoreRows
 from uncombine.windows.times import MAX_TIME
 
 PLAIN = SCHEMA.remove(3)
@@ -76,7 +79,7 @@ def drawn(draw: random.Random) -> tuple[dict[str, LookBack], dict[str, Any]]:
 
 
 @SEEDS
-@pytest.mark.parametrize("lateness", [0, 12])
+@pytest.mark.parametrize("lateness", [0, 12, 150])
 @pytest.mark.parametrize("changelog", [False, True])
 @pytest.mark.parametrize("emit", ["at_once", "final"])
 def test_rule_84_rows_are_corrected_by_those_that_they_see(
@@ -99,7 +102,7 @@ def test_rule_84_rows_are_corrected_by_those_that_they_see(
     run = Driven(RolledOperator(rolled, SCHEMA if changelog else PLAIN), stored=seed % 2 == 1)
     taken: Counter[Row] = Counter()
     before, shown = -(10**18), Counter[tuple[Any, ...]]()
-    for bundle in [*scripts(seed, changelog=changelog), None]:
+    for bundle in [*scripts(seed, changelog=changelog, late=lateness + 10), None]:
         rows, after = (bundle.rows, bundle.watermark) if bundle else ([], MAX_TIME)
         for time, key, x, weight in rows:
             if time + lateness >= before:
@@ -125,6 +128,49 @@ def test_rows_leave_the_state() -> None:
         for time in range(200):
             run.step(table_of([(time, "a", 1.0, 1)], PLAIN), time)
             assert run.operator.count_entries(run.state) <= most
+
+
+@pytest.mark.parametrize("emit", ["at_once", "final"])
+def test_rule_93_a_row_reads_and_writes_its_neighbourhood(emit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rolled = Rolled({"n": uc.Count()}, {"": LookBack(micros=10)}, "id", emit=emit, allowed_lateness="10 ms")
+    run = Driven(RolledOperator(rolled, PLAIN))
+    run.step(table_of([(time, "a", 1.0, 1) for time in range(9_000)], PLAIN), 9_000)
+    read, put, sizes = StoreRows.read, Store.put, list[int]()
+
+    def counted_read(self: StoreRows, *columns: Any) -> pa.Table:
+        sizes.append(len(self))
+        return read(self, *columns)
+
+    def counted_put(self: Store, hashes: Any, table: pa.Table, wake: Any) -> Store:
+        sizes.append(table.num_rows)
+        return put(self, hashes, table, wake)
+
+    monkeypatch.setattr(StoreRows, "read", counted_read)
+    monkeypatch.setattr(Store, "put", counted_put)
+    given = run.step(table_of([(4_000, "a", 1.0, 1)], PLAIN), 9_000)
+    assert len(given) == (21 if emit == "at_once" else 0)
+    assert max(sizes) < 40
+    sizes.clear()
+    given = run.step(table_of([], PLAIN), 14_000)
+    assert len(given) == (0 if emit == "at_once" else 4_000)
+    assert max(sizes, default=0) < (40 if emit == "at_once" else 5_000)
+
+
+def test_a_bounded_history_is_no_seed_of_rows_that_are_shown_at_once(tmp_path: Path) -> None:
+    """Its rows wait for the end of the input, and a step that shows rows as they come would never show them."""
+    table = table_of([(0, "a", 1.0, 1)], PLAIN)
+    minute = uc.flow(table).rolling("1 minute").combine(n=uc.Count())
+    live = uc.flow(PLAIN, watermark="1 minute").rolling("1 minute").combine(n=uc.Count())
+    with pytest.raises(StateMismatch, match="emit was final and is at_once"):
+        live.run([uc.Elements(table)], start=minute.seed(to=tmp_path / "a"))
+    seed = live.seed(table, to=tmp_path / "b")
+    rows = live.run([uc.Elements(table)], start=seed).to_arrow().select(["n", "diff"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [(1, 1), (1, -1), (2, 1), (2, 1)]
+
+
+def test_rows_without_weights_are_rolled_after_another_step() -> None:
+    rows = uc.flow(table_of([(0, "a", 1.0, 1), (1, "a", 2.0, 1)], PLAIN)).in_order(by="id")
+    assert rows.rolling("1 minute", by="id").combine(n=uc.Count()).run()["n"].to_pylist() == [1, 2]
 
 
 def test_a_flow_gives_the_rows_of_the_table() -> None:
