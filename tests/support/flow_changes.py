@@ -471,6 +471,16 @@ PAIRS: dict[str, Pair] = {
         lambda s: s().in_order("k", allowed_lateness="1 hour"),
         "allowed_lateness was None and is '1 hour'",
     ),
+    "the period of rolling": Pair(
+        lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count()),
+        lambda s: s().rolling({"d": "1 day"}, by="k", closed="left").combine(n=uc.Count()),
+        "lookbacks was '1 hour, right' and is 'd 1 day, left'",
+    ),
+    "a combiner of rolling": Pair(
+        lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count()),
+        lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count("x")),
+        "results was",
+    ),
     "a column of rows of distinct": Pair(
         lambda s: s().distinct("k", within="1 hour"),
         lambda s: s(schema=MORE).distinct("k", within="1 hour"),

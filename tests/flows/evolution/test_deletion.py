@@ -101,6 +101,10 @@ def test_rows_that_are_not_kept_are_told(tmp_path: Path) -> None:
     assert made.remains == (
         "step 1, in_order(): rows that it has given are not retracted, since it does not keep them",
     )
+    rolled = ROWS.rolling("1 minute", by="k").combine(n=uc.Count()).run([uc.Elements([*rows, {**rows[0], "k": "b"}])])
+    made = deleted(rolled, tmp_path / "c", uc.col("k") == "a")
+    assert list(made.deleted.values()) == [1]
+    assert "step 1, rolling(): rows that it has given are not retracted, and results" in made.remains[0]
 
 
 def test_a_condition_that_finds_nothing_is_refused(tmp_path: Path) -> None:
