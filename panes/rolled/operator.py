@@ -327,4 +327,4 @@ def _ints(column: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(flat(column))
 
 
-__all__ = ["RolledOperator"]
+__all__ = ["RESULT", "RolledOperator"]

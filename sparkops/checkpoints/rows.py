@@ -16,6 +16,7 @@ from ...combiners.rows.decoded_sizes import fixed_bytes, row_bytes
 from ...errors import InvalidArgument, nearest
 from ...flows.evolution.deletion import user_columns
 from ...panes.grouping.pane_columns import TIMINGS, VALUE
+from ...panes.rolled.operator import RESULT
 from ...panes.state.hashes import key_hashes
 from ...panes.state.operator_state import OperatorState
 from ...panes.state.store import Store
@@ -83,6 +84,10 @@ def _columns(store: str, table: pa.Table, made_by: Mapping[str, Any]) -> dict[st
     for name in names:
         if name in ("state", "timers", "results", "weight"):
             out[name] = table[name]
+        elif name.startswith(RESULT):
+            out[name.removeprefix(RESULT)] = table[name]
+    if any(name.startswith(RESULT) for name in names):
+        out["shown"] = table["shown"]
     if {"low", "high"} <= set(names):
         halves = zip(table["high"].to_pylist(), table["low"].to_pylist(), strict=True)
         out["id"] = pa.array([f"{high:016x}{low:016x}" for high, low in halves])
