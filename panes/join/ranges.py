@@ -84,8 +84,8 @@ class RowOrder:
         if not layout.span:
             bounds = np.zeros(layout.codes + 1, np.int64)
             np.cumsum(np.bincount(self.numbers, minlength=layout.codes), out=bounds[1:])
-            low, high = bounds[codes], bounds[codes + 1]
-            return Ranges(low=low, high=high if able is None else np.where(able, high, low))
+            first, stop = bounds[codes], bounds[codes + 1]
+            return Ranges(low=first, high=stop if able is None else np.where(able, stop, first))
         first = np.searchsorted(self.numbers, layout.numbers(codes, times, low), side="left")
         stop = np.searchsorted(self.numbers, layout.numbers(codes, times, high, upper=True), side="right")
         if able is not None:
