@@ -27,6 +27,7 @@ from .laws import add_laws
 from .parser import Parser
 from .replay import add_replay
 from .results import INTERRUPTED
+from .rolling_rows import add_rolling
 from .run import add_run
 
 FAILED, WRONG = 1, 2
@@ -70,7 +71,7 @@ def parser_of() -> Parser:
     demo = parser.command("demo", _demo, "show retractions, run them on Spark, and draw panes into out/")
     demo.add_argument("part", nargs="?", choices=["kafka"], help="kafka: a live table over a topic that is behind")
     demo.add_argument("--servers", help="for kafka: a broker, host:port; without it one is started (Java, mvn)")
-    for add in (add_run, add_replay, add_compare, add_laws, add_check, add_checkpoint, add_completion):
+    for add in (add_run, add_replay, add_rolling, add_compare, add_laws, add_check, add_checkpoint, add_completion):
         add(parser)
     return parser
 

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import Elements, Watermark
-from ..combiners import Combiner
 from ..doors import flow
-from ..errors import InvalidArgument
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
 from ..plot import picture_file
@@ -29,7 +26,7 @@ from .parser import Parser
 from .progress_bar import progress_bar
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
 from .row_output import add_output, check_output, give
-from .words import combiner_of
+from .words import add_by, add_combine, combiners_of
 
 MOST_BUNDLES = 2000
 """The most entries that a replay has; rows of a larger file arrive together."""
@@ -39,16 +36,10 @@ def add_replay(parser: Parser) -> None:
     """The command, with its options."""
     replay = parser.command("replay", _replay, "replay a file of events through windows and a trigger, without Spark")
     add_reading(replay)
-    replay.add_argument("--by", action="append", default=[], metavar="COLUMN", help="a key column; may be repeated")
+    add_by(replay)
     replay.add_argument("--window", required=True, help=WINDOW_WORDS)
     replay.add_argument("--trigger", default="watermark", help=f"{TRIGGER_WORDS} (default: watermark)")
-    replay.add_argument(
-        "--combine",
-        action="append",
-        required=True,
-        metavar="NAME=FUNCTION:COLUMN",
-        help="a result, such as total=sum:score or n=count; may be repeated",
-    )
+    add_combine(replay)
     replay.add_argument(
         "--lag", default="0 seconds", help="the watermark is the latest event time less this (default: 0 seconds)"
     )
@@ -70,7 +61,7 @@ def add_replay(parser: Parser) -> None:
 
 def _replay(arguments: argparse.Namespace) -> int:
     window, trigger = as_window(arguments.window, "--window"), as_trigger(arguments.trigger, "--trigger")
-    results = _results(arguments.combine)
+    results = combiners_of(arguments.combine)
     check_output(arguments)
     if arguments.plot:
         picture_file.check_path(arguments.plot, "--plot")
@@ -103,16 +94,6 @@ def _replay(arguments: argparse.Namespace) -> int:
             picture_file.save(arguments.plot, result, script, title=title, time=arguments.time, done=done)
         print(f"wrote {arguments.plot}", file=sys.stderr)
     return code
-
-
-def _results(texts: Sequence[str]) -> dict[str, Combiner]:
-    """The combiners of the results by their names."""
-    results: dict[str, Combiner] = {}
-    for name, combiner in map(combiner_of, texts):
-        if name in results:
-            raise InvalidArgument(f"--combine names two results {name!r}: give one of them another name")
-        results[name] = combiner
-    return results
 
 
 def _script(rows: pa.Table, at: str | None) -> list[Elements | Watermark]:

@@ -9,7 +9,7 @@ Guarded by tests/cli/test_words.py.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import combiners
@@ -17,6 +17,7 @@ from ..combiners import Combiner
 from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
 from ..errors import InvalidArgument, nearest
 from ..windows.texts import quoted, reading, require_short
+from .parser import Parser
 
 _COMBINERS: Mapping[str, Any] = {
     **{
@@ -90,7 +91,33 @@ def _refusal(part: ast.AST) -> str:
     return f"{quoted(ast.unparse(part))} is neither a call of a public name nor a plain value"
 
 
-__all__ = ["combiner_of"]
+def add_by(parser: Parser) -> None:
+    """The option of the key."""
+    parser.add_argument("--by", action="append", default=[], metavar="COLUMN", help="a key column; may be repeated")
+
+
+def add_combine(parser: Parser) -> None:
+    """The option of the results."""
+    parser.add_argument(
+        "--combine",
+        action="append",
+        required=True,
+        metavar="NAME=FUNCTION:COLUMN",
+        help="a result, such as total=sum:score or n=count; may be repeated",
+    )
+
+
+def combiners_of(texts: Sequence[str]) -> dict[str, Combiner]:
+    """The combiners of the results by their names."""
+    results: dict[str, Combiner] = {}
+    for name, combiner in map(combiner_of, texts):
+        if name in results:
+            raise InvalidArgument(f"--combine names two results {name!r}: give one of them another name")
+        results[name] = combiner
+    return results
+
+
+__all__ = ["add_by", "add_combine", "combiner_of", "combiners_of"]
 
 
 def __dir__() -> list[str]:
