@@ -132,7 +132,8 @@ _RESULTS = {
 
 _OF_A_FLOW = [
     *("assign", "collect", "df", "distinct", "drop", "explain", "filter", "flat_map", "foreach_batch", "head"),
-    *("in_order", "join", "join_asof", "left_out", "map", "pipe", "process", "rename", "replay", "rolling", "run"),
+    *("in_order", "join", "join_asof", "join_rolling", "left_out", "map", "pipe", "process", "rename", "replay"),
+    *("rolling", "run"),
     *("sample", "schema", "seed", "select", "show"),
     *("to_arrow", "to_kafka", "to_pandas", "to_polars", "to_table", "where", "window", "with_columns", "with_time"),
     "write_stream",

@@ -33,7 +33,7 @@ from ..panes.grouping.grouping import Grouping, GroupingOptions, Mode
 from ..panes.grouping.stage import GroupingStage, OpenGrouping
 from ..panes.in_order.in_order import InOrder
 from ..panes.in_order.stage import InOrderStage
-from ..panes.join.join import SIDES
+from ..panes.join.join import SIDES, key_pairs
 from ..panes.process.process import Process
 from ..panes.process.stage import ProcessStage
 from ..panes.remember.remember import Remember
@@ -71,6 +71,7 @@ from .flow_steps import (
     without_counts,
 )
 from .join_step import Joined, JoinSide, join_asof_stage, join_stage
+from .labels import labelled
 from .outputs import Outputs
 from .result import Result
 from .settings import (
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
 
+JOIN_ROLLING_OPTIONS = ("by", "available", "closed", "coarse", "min_rows", "allowed_lateness", "emit")
 ROLLING_OPTIONS = ("period", "rows", "by", "closed", "order", "coarse", "min_rows", "allowed_lateness", "emit")
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
 """The side in time on which an as-of join looks for a match."""
@@ -369,18 +371,15 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
                     "flow.rolling() gives rows and has no every=: uc.rolling(table, every=) gives ticks"
                 )
             require_options(others, ROLLING_OPTIONS, "rolling()")
-        if emit == "final" and self.settings.each_batch:
-            raise InvalidArgument("rolling(emit='final') needs a watermark that says when rows are final: leave it out")
         options = {
             "lookbacks": lookbacks_of(period, rows, closed, coarse),
             "by": column_names(by, "by="),
             "order": None if order is None else column_name(order, "order="),
             "min_rows": min_rows,
             "emit": emit,
-            "bounded": self._is_bounded,
         }
         lateness: StepOptions = {} if allowed_lateness is None else {"allowed_lateness": allowed_lateness}
-        return RollingRows(_flow=self, _options=options, _lateness=lateness)
+        return RollingRows(_rows=lambda _: self, _options=options, _lateness=lateness)
 
     def window(
         self,
@@ -537,8 +536,92 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         _check_join("join_asof", "a.join_asof(b, by=...)", other, others, JOIN_ASOF_OPTIONS)
         return self._joined(other, "join_asof()", partial(join_asof_stage, options=options))
 
-    def _joined(self, other: Flow, who: str, make: Callable[[Sequence[JoinSide]], Joined]) -> Flow:
-        """The flow of a stage over this flow and another one."""
+    def join_rolling(
+        self,
+        events: Flow,
+        period: Length | Mapping[str, Length | None] | None = None,
+        *,
+        by: Any = (),
+        available: str | None = None,
+        closed: Literal["right", "left", "both", "neither"] = "right",
+        coarse: Length | None = None,
+        min_rows: int = 1,
+        allowed_lateness: Span | str | None = None,
+        emit: Emit = "at_once",
+        **others: Never,
+    ) -> RollingRows:
+        """Look back from each row over the events of another flow; `.combine(...)` adds aggregates of these.
+
+        For features of a model: the rows are the labels, and each sees only events that are not after it, with
+        `available` as they were known at its time. The result has the columns of the labels, the results, `event_time`
+        and `diff`. An event that comes late, or is retracted, corrects the labels that see it.
+
+        Parameters
+        ----------
+        events
+            The flow of which `combine` reads the columns.
+        period
+            The look-back, or a dict of several by their names, as in `rolling`; `{"ever": None}` is all that came
+            before.
+        by
+            The key: a column of both flows, several, or pairs of names where they differ (`{"user": "id"}`). Null
+            matches nothing. Without it all rows have the same key.
+        available
+            The column of the events with the time at which each was known. A label sees only events that were known at
+            its time. Without it an event is known from its own time on. An event without a value is a bad row.
+        closed
+            The ends of the period that belong to it. "right", the default, sees events of the label's own time.
+        coarse
+            Cut the first instant of the period down to whole ones of this length.
+        min_rows
+            The results of fewer events than this are null.
+        allowed_lateness
+            The time by which a row may be before the watermark and is still taken. Later rows are in `left_out`.
+        emit
+            "at_once" gives a label when it comes, and corrects it later. "final" gives it once, when the watermark says
+            that nothing can change it. A bounded flow gives each label once.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, uncombine as uc
+        >>> labels = uc.flow(pa.table({"ts": [10, 30], "user": ["ada"] * 2}))
+        >>> spent = pa.table({"ts": [5, 20], "user": ["ada"] * 2, "x": [1, 2], "came": [5, 40]})
+        >>> spent = spent.set_column(3, "came", spent["came"].cast(pa.timestamp("us")))
+        >>> features = labels.join_rolling(uc.flow(spent), {"ever": None}, by="user", available="came")
+        >>> features.combine(total=uc.Sum("x")).run()["ever_total"].to_pylist()
+        [1, 1]
+        """
+        _check_join("join_rolling", "labels.join_rolling(events, '7 days', by=...)", events, {}, ())
+        require_options(others, JOIN_ROLLING_OPTIONS, "join_rolling()")
+        if self.source.engine.has_streams or events.source.engine.has_streams:
+            raise InvalidArgument(
+                "join_rolling() does not run on Spark yet: run it over rows of this process, or join_asof() a flow "
+                "of windows"
+            )
+        inputs, sides = self._sides(events, "join_rolling()")
+        pairs = key_pairs(by, "join_rolling(by=)")
+        known = None if available is None else column_name(available, "available=")
+        options = {
+            "lookbacks": lookbacks_of(period, None, closed, coarse),
+            "by": [left for left, _ in pairs],
+            "min_rows": min_rows,
+            "emit": emit,
+            "labels": True,
+        }
+
+        def both(combiners: Mapping[str, Combiner]) -> Flow:
+            found = labelled(sides[0], sides[1], pairs, known, combiners)
+            fitted = tuple(
+                replace(flow, transforms=(*flow.transforms, fit)) for flow, fit in zip(inputs, found.fits, strict=True)
+            )
+            source = FlowSource(schema=found.schema, inputs=fitted, output=found.rows)
+            return Flow(source=source, settings=found.settings, source_schema=found.schema)
+
+        lateness: StepOptions = {} if allowed_lateness is None else {"allowed_lateness": allowed_lateness}
+        return RollingRows(_rows=both, _options=options, _lateness=lateness, _who="join_rolling()")
+
+    def _sides(self, other: Flow, who: str) -> tuple[tuple[Flow, ...], list[JoinSide]]:
+        """This flow and another one, as the inputs of a step, and what such a step looks at."""
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], who)
@@ -552,6 +635,11 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
             )
             for f in inputs
         ]
+        return inputs, sides
+
+    def _joined(self, other: Flow, who: str, make: Callable[[Sequence[JoinSide]], Joined]) -> Flow:
+        """The flow of a stage over this flow and another one."""
+        inputs, sides = self._sides(other, who)
         stage, schema, settings = make(sides)
         source = FlowSource(schema=schema, inputs=inputs, output=stage.output(), stage=stage)
         return Flow(source=source, settings=settings, source_schema=schema)
@@ -704,9 +792,11 @@ class RollingRows(Adviser):
     ['ts', 'score', 'best', 'event_time', 'diff']
     """
 
-    _flow: Flow
+    _rows: Callable[[Mapping[str, Combiner]], Flow]
+    """The rows, of which the combiners read some columns."""
     _options: Mapping[str, Any]
     _lateness: StepOptions
+    _who: str = "rolling()"
 
     def _no_such(self, name: str) -> AttributeError:
         return no_such_step_before_combine(name, "rolling")
@@ -720,8 +810,12 @@ class RollingRows(Adviser):
     def combine(self, *unnamed: Never, **combiners: Combiner) -> Flow:
         """Give each row with the results of `combiners`, each after the name of its result: `n=uc.Count()`."""
         check_named("combine()", unnamed)
-        make = partial(Rolled, combiners, **self._options)
-        return self._flow._stepped(RolledStage, make, self._lateness, "rolling()")
+        rows = self._rows(combiners)
+        if self._options["emit"] == "final" and rows.settings.each_batch:
+            who = self._who.replace("()", "(emit='final')")
+            raise InvalidArgument(f"{who} needs a watermark that says when rows are final: leave it out")
+        make = partial(Rolled, combiners, bounded=rows._is_bounded, **self._options)
+        return rows._stepped(RolledStage, make, self._lateness, self._who)
 
     agg = combine
 

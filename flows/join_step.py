@@ -63,7 +63,7 @@ def _all_options(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> dict[
         if side.settings.each_batch:
             raise InvalidArgument("a join needs a watermark of its rows: use another one than watermark='each_batch'")
         for grouping in side.groupings:
-            _check_whole(grouping)
+            check_whole(grouping)
     lateness = [side.rows.allowed_lateness for side in sides if side.rows.allowed_lateness is not None]
     return {
         "allowed_lateness": max(lateness, default=span("0 seconds")),
@@ -88,7 +88,7 @@ def _joined(sides: Sequence[JoinSide], stage: JoinStage) -> Joined:
     return stage, schema, shared([side.settings for side in sides], stage.output(), "the join")
 
 
-def _check_whole(grouping: Grouping) -> None:
+def check_whole(grouping: Grouping) -> None:
     if grouping.mode.startswith("discarding") and shows_again(grouping):
         raise InvalidArgument(
             f"mode={grouping.mode!r} can show a window in several panes, and a join would match each of them as a row "
@@ -122,4 +122,4 @@ def _check_windows(left: JoinSide, right: JoinSide) -> None:
         )
 
 
-__all__ = ["JoinSide", "join_asof_stage", "join_stage"]
+__all__ = ["JoinSide", "check_whole", "join_asof_stage", "join_stage"]

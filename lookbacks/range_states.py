@@ -47,20 +47,20 @@ def of_numbers(part: Part, rows: PartRows) -> Over | None:
     if isinstance(fn, ExtremeFn):
         return _extremes(fn, part, rows)
     if isinstance(fn, CountFn | VectorFn | WideSumFn):
-        added = _of_rows(part, rows)
+        added = of_rows(part, rows)
         if isinstance(fn, WideSumFn):
             lanes = [int64s(column) for column in added]
             return lambda ranges: tuple(map(pa.array, lane_sums(lanes, ranges)))
         return lambda ranges: tuple(pa.array(_sums(column, ranges)) for column in added)
-    return _exact(_of_rows(part, rows)) if isinstance(fn, ExactSumFn) else None
+    return _exact(of_rows(part, rows)) if isinstance(fn, ExactSumFn) else None
 
 
 def of_any(part: Part, rows: PartRows, longest: int) -> Over:
     """The accumulators of ranges of at most the longest rows, for any state."""
-    return Tree(part.fn, _of_rows(part, rows), longest).over
+    return Tree(part.fn, of_rows(part, rows), longest).over
 
 
-def _of_rows(part: Part, rows: PartRows) -> Accumulators:
+def of_rows(part: Part, rows: PartRows) -> Accumulators:
     """The accumulator of each row."""
     groups, columns, weights = rows.of(part)
     return part.fn.add(groups, *columns, weights=weights)
@@ -116,4 +116,4 @@ def _exact(added: Accumulators) -> Over | None:
     return over
 
 
-__all__ = ["Over", "of_any", "of_numbers"]
+__all__ = ["Over", "of_any", "of_numbers", "of_rows"]

@@ -58,7 +58,7 @@ class Results:
         others = {part: self._of_any(part) for part in one.parts if part not in found}
         listed = any(pa.types.is_nested(field.type) for part in others for field in part.fn.fields)
         results = []
-        for start, stop in _cuts(ranges, listed):
+        for start, stop in cuts(ranges.sizes, listed):
             here = ranges.slice(start, stop)
             states = {part: over(here) for part, over in others.items()}
             states |= {part: tuple(a.slice(start, stop - start) for a in state) for part, state in found.items()}
@@ -117,13 +117,12 @@ class Results:
         return by_rank.finish(found)
 
 
-def _cuts(ranges: Ranges, listed: bool) -> Iterator[tuple[int, int]]:
-    """Runs of ranges whose states are merged at once: by their rows if these may all be in a state."""
-    sizes = ranges.sizes
+def cuts(sizes: np.ndarray, listed: bool) -> Iterator[tuple[int, int]]:
+    """Runs of ranges of these sizes whose states are merged at once: by their rows if these may all be in a state."""
     entries = sizes + 1 if listed else 2 * np.frexp(sizes.astype(np.float64))[1] + 1
     turns = np.cumsum(entries) // _ENTRIES
-    starts = np.flatnonzero(np.append(True, turns[1:] != turns[:-1])) if len(ranges) else np.zeros(1, np.int64)
-    yield from zip(starts.tolist(), [*starts[1:].tolist(), len(ranges)], strict=True)
+    starts = np.flatnonzero(np.append(True, turns[1:] != turns[:-1])) if len(sizes) else np.zeros(1, np.int64)
+    yield from zip(starts.tolist(), [*starts[1:].tolist(), len(sizes)], strict=True)
 
 
 def sorted_table(rows: pa.Table, columns: Sequence[str], order: np.ndarray) -> pa.Table:
@@ -134,4 +133,4 @@ def sorted_table(rows: pa.Table, columns: Sequence[str], order: np.ndarray) -> p
     return pa.table(taken) if taken else pa.table({"rows": pa.nulls(len(order))})
 
 
-__all__ = ["Results", "sorted_table"]
+__all__ = ["Results", "cuts", "sorted_table"]

@@ -105,6 +105,13 @@ class SortedRows:
     def __len__(self) -> int:
         return len(self.order)
 
+    def where(self, chosen: np.ndarray) -> SortedRows:
+        """Those of the rows for which a mask is true, in the same order; the keys keep their codes."""
+        before = np.append(0, np.cumsum(chosen))
+        return SortedRows(
+            order=self.order[chosen], codes=self.codes[chosen], times=self.times[chosen], bounds=before[self.bounds]
+        )
+
     @cached_property
     def _search(self) -> tuple[np.ndarray, np.ndarray | None, int, int]:
         """Numbers that sort as key and time do, the different times if these had no room, the least time, the room."""

@@ -20,6 +20,7 @@ from ...combiners.rows.groups import Groups, group_rows
 from ...combiners.rows.hashing import hash_rows_128, require_hash
 from ...combiners.rows.ordering import order_keys
 from ...errors import TypeMismatch
+from ...lookbacks.known import Runs
 from ...lookbacks.lookback import LookBack
 from ...lookbacks.sorted_rows import SortedRows
 from ...windows.times import NEVER
@@ -32,6 +33,7 @@ from ..state.operator_state import OperatorState
 from ..state.store import Store
 from ..state.store_rows import StoreRows
 from .copies import Copies
+from .labels import IS_LABEL, KNOWN, label_names, results_of_labels
 from .rolled import Rolled
 from .time_blocks import TimeBlocks
 
@@ -60,7 +62,8 @@ class RolledOperator(RowOperator):
         names = [(label, name) for label in rolled.lookbacks for name in kinds]
         self.results = [pa.field(f"{label}_{name}" if label else name, kinds[name]) for label, name in names]
         self.blocks = TimeBlocks.of(rolled.lookbacks.values())
-        super().__init__(columns, output_schema(pa.schema([*columns.user, *self.results])), self._lateness(rolled))
+        given = [columns.user.field(name) for name in label_names(columns.user.names)]
+        super().__init__(columns, output_schema(pa.schema([*given, *self.results])), self._lateness(rolled))
         own = [("weight", pa.int64()), ("shown", pa.bool_())]
         own += [(RESULT + field.name, field.type) for field in self.results]
         self.stored_schema = stored_schema(columns.rows, own)
@@ -87,7 +90,7 @@ class RolledOperator(RowOperator):
     def count_waiting(self, state: OperatorState) -> int:
         """The number of rows that wait for the watermark."""
         rows = store_of(state, "rows").rows()
-        return int(np.count_nonzero(~_bools(rows["shown"]) & (_ints(rows["weight"]) > 0)))
+        return int(np.count_nonzero(self._waiting(rows) & (_ints(rows["weight"]) > 0)))
 
     def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
@@ -110,19 +113,22 @@ class RolledOperator(RowOperator):
         held, gone = np.concatenate([copies.stay, copies.come]), copies.go
         came = np.arange(len(held)) >= len(copies.stay)
         sorted_rows, wanted = None, np.zeros(len(held), np.bool_)
-        waits = ~shown[held] | came
+        waits, labels = ~shown[held] | came, self._sees_others(rows)[held]
         if self.rolled.final:
-            wanted = waits & (_times(rows)[held] + self.rolled.wait < clocks.after)
+            wanted = labels & waits & (_times(rows)[held] + self.rolled.wait < clocks.after)
         if not self.rolled.final or wanted.any():
-            sorted_rows, changed, order = self._sorted(rows, held, came, gone)
-            held, came, waits, wanted = held[order], came[order], waits[order], wanted[order]
-            wanted = wanted if self.rolled.final else came | self._sees(changed, sorted_rows)
+            sorted_rows, changed, known = self._sorted(rows, held, came, gone)
+            order = sorted_rows.order
+            held, came, waits, labels, wanted = (some[order] for some in (held, came, waits, labels, wanted))
+            wanted = wanted if self.rolled.final else labels & (came | self._sees(changed, sorted_rows, known))
         results = [column.take(pa.array(np.where(came, len(rows), held))) for column in old]
         if sorted_rows is not None:
             results = self._computed(rows.take(pa.array(held)), sorted_rows, wanted, results)
         differs = wanted & ~self._equal(old, held, results, wanted & ~waits)
         panes = self._panes(rows, old, gone[shown[gone]], held, results, differs & ~waits, differs)
-        wake = self._wake(_times(rows)[held], waits & ~wanted, sorted_rows, clocks)
+        # Nothing sees a label, and an event waits for nothing.
+        out = labels if self.rolled.labels else waits & ~wanted
+        wake = self._wake(_times(rows)[held], out, sorted_rows, clocks)
         stays, fresh = (wake > clocks.after) | clocks.each_batch, came | differs
         leaves = np.zeros(len(loaded), np.bool_)
         leaves[np.concatenate([replaced, gone, held[~came & (fresh | ~stays)]])] = True
@@ -137,7 +143,7 @@ class RolledOperator(RowOperator):
         if not self.rolled.final:
             return StoreRows.of(store, self.blocks.near(keys, times), {}, self.stored_schema)
         due = StoreRows.of(store, nothing, clocks.leaves, self.stored_schema)
-        due = due.where(~_bools(due.read(["shown"])["shown"]))
+        due = due.where(self._waiting(due.read(["shown", *([ROW + IS_LABEL] if self.rolled.labels else [])])))
         if len(due) == len(store):
             return due
         # The rows that come out see others; those that wait may meet a retraction.
@@ -171,8 +177,8 @@ class RolledOperator(RowOperator):
 
     def _sorted(
         self, rows: pa.Table, held: np.ndarray, came: np.ndarray, gone: np.ndarray
-    ) -> tuple[SortedRows, SortedRows, np.ndarray]:
-        """The rows that are held, in order, the rows that came or went, and the order."""
+    ) -> tuple[SortedRows, SortedRows, np.ndarray | None]:
+        """The rows that are held, in order, those that came or went, and when these were known, if it matters."""
         places = np.concatenate([held, gone])
         times, by = _times(rows)[places], key_arrays(rows.take(pa.array(places)), self.rolled.by)
         groups = group_rows(by, len(places))[0] if by else Groups.single(len(places))
@@ -185,14 +191,20 @@ class RolledOperator(RowOperator):
             then[np.lexsort((high[held], low[held], keys[held]))] = np.arange(len(held))
         sorted_rows = SortedRows.of(groups.take(here), times[here], then)
         change = np.append(came, np.ones(len(gone), np.bool_))
-        return sorted_rows, SortedRows.of(groups.take(change), times[change]), sorted_rows.order
+        if self.rolled.labels:
+            change &= ~self._sees_others(rows)[places]
+        changed, known = SortedRows.of(groups.take(change), times[change]), None
+        if KNOWN in rows.column_names:
+            known = _micros(rows[KNOWN])[places[change][changed.order]]
+        return sorted_rows, changed, known
 
-    def _sees(self, changed: SortedRows, rows: SortedRows) -> np.ndarray:
+    def _sees(self, changed: SortedRows, rows: SortedRows, known: np.ndarray | None) -> np.ndarray:
         """True for the rows that see one that came or went; with a number of rows, for all that come after one."""
         sees = np.zeros(len(rows), np.bool_)
         for lookback in self.rolled.lookbacks.values():
             one = LookBack() if lookback.rows else lookback
-            sees |= changed.ranges_at(rows.codes, rows.times, one).sizes > 0
+            ranges = changed.ranges_at(rows.codes, rows.times, one)
+            sees |= (ranges.sizes if known is None else Runs.of(changed, rows, ranges, known).sizes) > 0
         return sees
 
     def _computed(
@@ -202,7 +214,11 @@ class RolledOperator(RowOperator):
         if not wanted.any():
             return results
         places = np.flatnonzero(wanted)
-        found = self.rolled.rolling.results_at(rows, self.plan, sorted_rows, places)
+        rolling = self.rolled.rolling
+        if self.rolled.labels:
+            found = results_of_labels(self.plan, rolling.lookbacks, rolling.min_rows, rows, sorted_rows, places)
+        else:
+            found = rolling.results_at(rows, self.plan, sorted_rows, places)
         pick = np.arange(len(rows))
         pick[places] = len(rows) + np.arange(len(places))
         chosen = pa.array(pick)
@@ -280,23 +296,30 @@ class RolledOperator(RowOperator):
         wake = times + self.rolled.wait + 1
         if waits.all():
             return wake
-        leaves = np.full(len(times), NEVER) if sorted_rows is None else self._leaves(sorted_rows, clocks)
-        return np.where(waits, wake, leaves)
+        return np.where(waits, wake, self._leaves(times, sorted_rows, clocks))
 
-    def _leaves(self, rows: SortedRows, clocks: Clocks) -> np.ndarray:
+    def _leaves(self, times: np.ndarray, rows: SortedRows | None, clocks: Clocks) -> np.ndarray:
         """The watermark at which no row that may come or be corrected sees a row any more."""
-        leaves = np.zeros(len(rows), np.int64)
+        leaves = np.zeros(len(times), np.int64)
         for lookback in self.rolled.lookbacks.values():
-            if lookback.ever:
-                return np.full(len(rows), NEVER)
-            leaves = np.maximum(leaves, rows.times + self.rolled.wait + lookback.longest)
-        if self.rolled.rows:
+            if lookback.ever or (lookback.rows and rows is None):
+                return np.full(len(times), NEVER)
+            leaves = np.maximum(leaves, times + self.rolled.wait + lookback.longest)
+        if rows is not None and self.rolled.rows:
             # Of the rows that are before all that may come, the last so many are seen.
             fixed = rows.times + self.rolled.wait < clocks.after
             before = np.append(0, np.cumsum(fixed))
             left = before[rows.bounds[1:]][rows.codes] - before[1:]
             return np.where(fixed & (left >= self.rolled.rows), clocks.after, NEVER)
         return leaves
+
+    def _waiting(self, rows: pa.Table) -> np.ndarray:
+        """True for the stored rows that are to be given, and were not."""
+        return ~_bools(rows["shown"]) & self._sees_others(rows, ROW)
+
+    def _sees_others(self, rows: pa.Table, prefix: str = "") -> np.ndarray:
+        """True for the rows that see others, and are given: all, or the labels."""
+        return _bools(rows[prefix + IS_LABEL]) if self.rolled.labels else np.ones(rows.num_rows, np.bool_)
 
     def _keys(self, rows: pa.Table) -> np.ndarray:
         return key_hashes(key_arrays(rows, self.rolled.by), rows.num_rows)
@@ -316,7 +339,12 @@ def _plain(rows: pa.Table) -> pa.Table:
 
 
 def _times(rows: pa.Table) -> np.ndarray:
-    return np.asarray(flat(rows["event_time"]).cast(pa.int64()))
+    return _micros(rows["event_time"])
+
+
+def _micros(column: pa.ChunkedArray) -> np.ndarray:
+    """The microseconds of times; any number where there is none."""
+    return np.asarray(flat(column).cast(pa.int64()).fill_null(0))
 
 
 def _bools(column: pa.ChunkedArray) -> np.ndarray:

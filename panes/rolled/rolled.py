@@ -15,6 +15,7 @@ from ...errors import InvalidArgument, nearest
 from ...lookbacks.lookback import LookBack
 from ...lookbacks.over_table import Rolling
 from ..rows.options import DIFF, EVENT_TIME, Columns, RowOptions, key_columns, require_keys
+from .labels import event_schema
 
 Emit: TypeAlias = Literal["at_once", "final"]
 EMITS = ("at_once", "final")
@@ -40,6 +41,8 @@ class Rolled(RowOptions):
         "at_once" gives a row when it comes, and corrects it. "final" gives it once, when no row can change it.
     bounded
         True if the input ends, so that each row is given once.
+    labels
+        True if the rows are labels, which see and are given, and events, which are seen (`labels.py`).
 
     Examples
     --------
@@ -57,12 +60,18 @@ class Rolled(RowOptions):
     min_rows: int = 1
     emit: Emit = "at_once"
     bounded: bool = False
+    labels: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "by", key_columns(self.by, "rolling(by=)"))
         if self.emit not in EMITS:
             raise InvalidArgument(f"rolling(emit={self.emit!r}): {nearest(str(self.emit), EMITS)}")
+
+    @property
+    def who(self) -> str:
+        """The step as users write it."""
+        return "join_rolling()" if self.labels else "rolling()"
 
     @property
     def final(self) -> bool:
@@ -79,7 +88,7 @@ class Rolled(RowOptions):
         ends = f", closed {', '.join(sorted(closed))}" if closed else ""
         results = ", ".join(f"{name}={combiner!r}" for name, combiner in self.combiners.items())
         emit = "emitted when final" if self.final else "corrected"
-        return f"rolling over {', '.join(looks)}{by}{ends}{order}: {results}; {emit}"
+        return f"{self.who.removesuffix('()')} over {', '.join(looks)}{by}{ends}{order}: {results}; {emit}"
 
     @property
     def state_words(self) -> str:
@@ -111,12 +120,12 @@ class Rolled(RowOptions):
 
     def checked(self, schema: pa.Schema) -> Columns:
         """The columns of an input of this schema; raises if they do not fit."""
-        columns = self.columns(schema, "rolling()")
+        columns = self.columns(schema, self.who)
         require_keys(self.by, schema, "rolling(by=)")
         self.rolling.check(columns.rows, self.combiners)
         for name in self.rolling.names(self.combiners):
             if name in (EVENT_TIME, DIFF, "pane"):
-                raise InvalidArgument(f"{name!r} is a column of every result of rolling(): rename the result")
+                raise InvalidArgument(f"{name!r} is a column of every result of {self.who}: rename the result")
         if self.rows:
             if self.order is None:
                 raise InvalidArgument(
@@ -129,7 +138,8 @@ class Rolled(RowOptions):
 
     def plan(self, columns: Columns) -> Plan:
         """The combiners on the columns of a row; rows are never retracted from their states."""
-        return Plan(self.combiners, columns.rows, append_only=True)
+        rows = event_schema(columns.rows) if self.labels else columns.rows
+        return Plan(self.combiners, rows, append_only=True)
 
 
 __all__ = ["EMITS", "Emit", "Rolled"]

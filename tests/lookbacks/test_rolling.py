@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from by_double_loop import EPOCH, seen_by_count, seen_from, ticks_seen
-from every import EVERY, ONE_OF_EACH, differing, rows
+from by_double_loop import EPOCH, check, expected, seen_by_count, seen_from, ticks_seen
+from every import EVERY, ONE_OF_EACH, rows
 from seeds import seeds
 
 import uncombine as uc
@@ -37,25 +37,6 @@ def table(count: int, seed: int, nulls: float = 0.1) -> pa.Table:
         for _ in range(count)
     ]
     return rows(count, seed).append_column("ts", pa.array(times, pa.timestamp("us", "UTC")))
-
-
-def expected(combiners: dict[str, uc.Combiner], source: pa.Table, seen: list[list[int] | None]) -> pa.Table:
-    """The results over the rows that each row sees; null where it sees nothing at all, not even no rows."""
-    nothing = uc.aggregate(source.slice(0, 0), **combiners)
-    # Rows of one time see the same.
-    parts: dict[Any, pa.Table] = {None: pa.table({name: pa.nulls(1, nothing[name].type) for name in combiners})}
-    for places in seen:
-        if str(places) not in parts and places is not None:
-            parts[str(places)] = uc.aggregate(source.take(pa.array(places, pa.int64())), **combiners)
-    rows = [parts[None if places is None else str(places)] for places in seen]
-    return pa.concat_tables([nothing.slice(0, 0), *rows])
-
-
-def check(combiners: dict[str, uc.Combiner], found: pa.Table, wanted: pa.Table, source: pa.Table) -> None:
-    place = pa.array(range(len(found)))
-    found, wanted = (t.select(list(combiners)).append_column("place", place) for t in (found, wanted))
-    assert found.schema.types == wanted.schema.types
-    assert differing(combiners, found, wanted, source, key="place") == []
 
 
 def by_key(source: pa.Table) -> list[list[int]]:

@@ -7,6 +7,11 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+from every import differing
+
+import uncombine as uc
+
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 MICRO = dt.timedelta(microseconds=1)
 
@@ -68,3 +73,22 @@ def ticks_seen(
             yield tick, seen
         held = holds
         tick += every
+
+
+def expected(combiners: dict[str, uc.Combiner], source: pa.Table, seen: list[list[int] | None]) -> pa.Table:
+    """The results over the rows that each row sees; null where it sees nothing at all, not even no rows."""
+    nothing = uc.aggregate(source.slice(0, 0), **combiners)
+    # Rows of one time see the same.
+    parts: dict[Any, pa.Table] = {None: pa.table({name: pa.nulls(1, nothing[name].type) for name in combiners})}
+    for places in seen:
+        if str(places) not in parts and places is not None:
+            parts[str(places)] = uc.aggregate(source.take(pa.array(places, pa.int64())), **combiners)
+    rows = [parts[None if places is None else str(places)] for places in seen]
+    return pa.concat_tables([nothing.slice(0, 0), *rows])
+
+
+def check(combiners: dict[str, uc.Combiner], found: pa.Table, wanted: pa.Table, source: pa.Table) -> None:
+    place = pa.array(range(len(found)))
+    found, wanted = (t.select(list(combiners)).append_column("place", place) for t in (found, wanted))
+    assert found.schema.types == wanted.schema.types
+    assert differing(combiners, found, wanted, source, key="place") == []

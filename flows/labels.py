@@ -1,0 +1,153 @@
+"""Labels and events as one flow, in which each label looks back over the events of its key.
+
+Both get the columns of `panes/rolled/labels.py` before they run as one.
+
+Guarded by tests/flows/test_join_rolling.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ..combiners.combiner import Combiner
+from ..combiners.plan import Plan
+from ..combiners.rows.columns import flat
+from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..panes.grouping.grouping import DIFF, EVENT_TIME
+from ..panes.rolled.labels import COLUMN, IS_LABEL, KNOWN, SEEN
+from ..panes.rows.options import held_type
+from ..panes.stage import StageInput
+from ..panes.state.pane_type import PANE
+from ..windows.times import UTC_MICROS, time_column
+from .cast_to import CastTo
+from .join_step import JoinSide, check_whole
+from .settings import Settings, check_kept, shared
+from .settle import farthest
+
+
+@dataclass(frozen=True)
+class LabelColumns(CastTo):
+    """Gives labels, or events, the columns that they share, with times in microseconds."""
+
+    times: Mapping[str, str] = field(default_factory=dict)
+    """The column of the rows for a column of times."""
+    keys: Sequence[str] = ()
+    """Columns of the shared schema that no row may lack; rows without them are left out."""
+
+    def apply(self, table: pa.Table) -> pa.Table:
+        cast = super().apply(table)
+        for name in self.keys:
+            if cast[name].null_count:
+                cast = cast.filter(cast[name].is_valid())
+        return cast
+
+    def carrying(self, table: pa.Table, column: str) -> pa.Table:
+        cast = super().apply(table).append_column(column, table[column])
+        for name in self.keys:
+            cast = cast.filter(cast[name].is_valid())
+        return cast
+
+    def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
+        return frozenset([*self.columns.values(), *self.times.values()])
+
+    def sources(self, columns: frozenset[str] | None) -> frozenset[str] | None:
+        return self.before(columns)
+
+    def _column(self, table: pa.Table, column: pa.Field) -> pa.Array | pa.ChunkedArray:
+        if column.name not in self.times:
+            return super()._column(table, column)
+        times, usable = time_column(flat(table[self.times[column.name]]))
+        if column.name == EVENT_TIME and KNOWN in self.times:
+            # An event that was never known has no usable time.
+            usable = usable & time_column(flat(table[self.times[KNOWN]]))[1]
+        return pa.array(times, pa.int64(), mask=np.logical_not(usable)).view(UTC_MICROS)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What labels and events have in common, and the transform of each."""
+
+    schema: pa.Schema
+    rows: StageInput
+    settings: Settings
+    fits: tuple[LabelColumns, LabelColumns]
+
+
+def labelled(
+    labels: JoinSide,
+    events: JoinSide,
+    by: Sequence[tuple[str, str]],
+    available: str | None,
+    combiners: Mapping[str, Combiner],
+) -> Labelled:
+    """The flow of labels and events whose columns `combiners` read."""
+    for side, name in ((labels, "labels"), (events, "events")):
+        check_kept(side.rows, side.schema, f"the flow of {name}")
+        for grouping in side.groupings:
+            check_whole(grouping)
+    _check_names(labels, events, by, available)
+    own = [f for f in labels.schema if f.name not in (labels.rows.diff, EVENT_TIME) and f.type != PANE]
+    read = Plan(combiners, events.schema, append_only=True).columns
+    fields = [*own, *(pa.field(COLUMN + name, events.schema.field(name).type) for name in read)]
+    fields += [pa.field(IS_LABEL, pa.bool_()), pa.field(EVENT_TIME, UTC_MICROS)]
+    fields += [pa.field(KNOWN, UTC_MICROS)] if available is not None else []
+    weights = any(side.rows.diff is not None for side in (labels, events))
+    fields += [pa.field(DIFF, pa.int64())] if weights else []
+    schema = pa.schema([f.with_nullable(True) for f in fields])
+    fits = (
+        LabelColumns(
+            schema=schema,
+            columns={f.name: f.name for f in own} | _weight(labels),
+            values={IS_LABEL: True, DIFF: 1},
+            times={EVENT_TIME: labels.rows.time},
+        ),
+        LabelColumns(
+            schema=schema,
+            columns=dict(by) | {COLUMN + name: name for name in read} | _weight(events),
+            values={IS_LABEL: False, DIFF: 1},
+            times={EVENT_TIME: events.rows.time} | ({} if available is None else {KNOWN: available}),
+            keys=[left for left, _ in by],
+        ),
+    )
+    lateness = [s.rows.allowed_lateness for s in (labels, events) if s.rows.allowed_lateness is not None]
+    rows = StageInput(
+        time=EVENT_TIME,
+        diff=DIFF if weights else None,
+        retracts=labels.rows.retracts or events.rows.retracts,
+        allowed_lateness=max(lateness, default=None),
+        max_future=farthest([labels.rows.max_future, events.rows.max_future]),
+    )
+    return Labelled(
+        schema=schema, rows=rows, settings=shared([labels.settings, events.settings], rows, "join_rolling()"), fits=fits
+    )
+
+
+def _weight(side: JoinSide) -> dict[str, str]:
+    return {} if side.rows.diff is None else {DIFF: side.rows.diff}
+
+
+def _check_names(labels: JoinSide, events: JoinSide, by: Sequence[tuple[str, str]], available: str | None) -> None:
+    for left, right in by:
+        for name, side, who in ((left, labels, "labels"), (right, events, "events")):
+            require_column(name, side.schema.names, f"join_rolling(by=) of the {who}")
+        kinds = [held_type(side.schema.field(name).type) for side, name in ((labels, left), (events, right))]
+        if kinds[0] != kinds[1]:
+            raise TypeMismatch(
+                f"the key {left!r} of the labels is {kinds[0]} and {right!r} of the events is {kinds[1]}: cast one of "
+                "them to the type of the other"
+            )
+    if available is not None:
+        require_column(available, events.schema.names, "join_rolling(available=)")
+        time_column(pa.array([], events.schema.field(available).type))
+    for name in labels.schema.names:
+        if name.startswith(SEEN):
+            raise InvalidArgument(
+                f"join_rolling() keeps columns that begin with {SEEN!r}: rename {name!r} of the labels"
+            )
+
+
+__all__ = ["LabelColumns", "Labelled", "labelled"]
