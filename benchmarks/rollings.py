@@ -19,6 +19,7 @@ import pyarrow as pa
 from harness import Row, pair
 
 import uncombine as uc
+from uncombine.combiners.rows.groups import Groups
 
 TITLE = "Rolling aggregates"
 
@@ -38,6 +39,14 @@ OVER = {
     "max": (pl.col("x").rolling_max_by, 5.0),
     "median": (pl.col("x").rolling_median_by, 4.0),
 }
+
+SLID = {
+    "exact sum": uc.Sum("x", exact=True),
+    "max": uc.Max("x"),
+    "median": uc.Median("x"),
+    "distinct": uc.CountDistinct("n"),
+}
+TREES = {"mode": uc.Mode("n"), "top 10": uc.TopK("n", 10), "distinct, sketched": uc.ApproxCountDistinct("n")}
 
 
 def rows() -> Iterator[Row]:
@@ -60,6 +69,12 @@ def rows() -> Iterator[Row]:
     five = {f"d{days}": f"{days} days" for days in (1, 2, 3, 7, 14)}
     yield pair("five look-backs", lambda: uc.rolling(_table(100), five, by="k", r=uc.Sum("x")), plain, "one", 2.5, 3)
     yield pair("sum, 100 keys, 1 day", plain, _pandas(100), "groupby.rolling of pandas", 1 / 3, 1)
+    for name, combiner in SLID.items():
+        yield _slid(name, combiner)
+    for name, combiner in TREES.items():
+        yield pair(f"{name}, 10,000 rows a range", _dense(combiner), _dense(uc.Median("n")), "median", None, 1)
+    yield from _skewed()
+    yield _join_asof()
 
 
 @cache
@@ -97,3 +112,54 @@ def _over(keys: int, expression: pl.Expr) -> Callable[[], Any]:
 def _pandas(keys: int) -> Callable[[], Any]:
     frame = _table(keys).select(["ts", "k", "x"]).to_pandas().set_index("ts")
     return lambda: frame.groupby("k")["x"].rolling("1D").sum()
+
+
+def _slid(name: str, combiner: uc.Combiner, keys: int = 100, rows: int = 2_000) -> Row:
+    """A year of days, moved on by a day: one day added and one retracted, against merging 365 days."""
+    table = _table(keys).slice(0, rows * 366)
+    fn = combiner.bind(table.schema)
+
+    def day(start: int) -> Any:
+        part = table.slice(start * rows, rows)
+        groups = Groups(np.asarray(part["k"].combine_chunks()), keys)
+        return fn.add(groups, *(part[column].combine_chunks() for column in fn.columns))
+
+    def merged(parts: list[Any]) -> Any:
+        joined = tuple(pa.concat_arrays(columns) for columns in zip(*parts, strict=True))
+        return fn.merge(Groups.repeated(keys, len(parts)), joined)
+
+    days = [day(start) for start in range(366)]
+    year = merged(days[:365])
+    ours = lambda: fn.extract(fn.uncombine(merged([year, days[365]]), days[0]))  # noqa: E731
+    theirs = lambda: fn.extract(merged(days[1:]))  # noqa: E731
+    assert ours() == theirs()
+    return pair(f"a year by day, {name}, {keys} keys", ours, theirs, "365 days merged", 1.0, 3)
+
+
+def _dense(combiner: uc.Combiner, rows: int = 40_000) -> Callable[[], Any]:
+    """One key, of which each row sees 10,000."""
+    table = pa.table(
+        {"ts": pa.array(range(rows), pa.timestamp("s")), "n": np.random.default_rng(1).integers(0, 5_000, rows)}
+    )
+    return lambda: uc.rolling(table, "10000 seconds", r=combiner)
+
+
+def _skewed() -> Iterator[Row]:
+    """A third of all rows in one key, against keys of one size."""
+    table = _table(10_000)
+    keys = np.asarray(table["k"].combine_chunks()).copy()
+    keys[::3] = 0
+    skewed = table.set_column(1, "k", pa.array(keys))
+    for name in ("sum", "max", "median", "distinct"):
+        combiner = COMBINERS[name][0]
+        ours = lambda combiner=combiner: uc.rolling(skewed, "1 day", by="k", r=combiner)  # noqa: E731
+        yield pair(f"{name}, a key with a third of all rows", ours, _ours(10_000, 1, combiner), "no such key", None, 1)
+
+
+def _join_asof() -> Row:
+    left, right = _table(100), _table(100).rename_columns(["ts", "k", "y", "m"])
+    frames = [pl.from_arrow(table) for table in (left, right)]
+    a, b = (frame.set_sorted("ts") for frame in frames if isinstance(frame, pl.DataFrame))
+    ours = lambda: uc.flow(left).join_asof(uc.flow(right), by="k").run()  # noqa: E731
+    theirs = lambda: a.join_asof(b, on="ts", by="k", check_sortedness=False)  # noqa: E731
+    return pair("join_asof, 100 keys", ours, theirs, "join_asof of Polars", 1.3, 3)
