@@ -41,10 +41,11 @@ OVER = {
 }
 
 SLID = {
-    "exact sum": uc.Sum("x", exact=True),
-    "max": uc.Max("x"),
-    "median": uc.Median("x"),
-    "distinct": uc.CountDistinct("n"),
+    "count": (uc.Count(), 10_000, 20_000),
+    "exact sum": (uc.Sum("x", exact=True), 10_000, 20_000),
+    "distinct": (uc.CountDistinct("n"), 100, 2_000),
+    "max": (uc.Max("x"), 100, 2_000),
+    "median": (uc.Median("x"), 100, 2_000),
 }
 TREES = {"mode": uc.Mode("n"), "top 10": uc.TopK("n", 10), "distinct, sketched": uc.ApproxCountDistinct("n")}
 
@@ -69,8 +70,8 @@ def rows() -> Iterator[Row]:
     five = {f"d{days}": f"{days} days" for days in (1, 2, 3, 7, 14)}
     yield pair("five look-backs", lambda: uc.rolling(_table(100), five, by="k", r=uc.Sum("x")), plain, "one", 2.5, 3)
     yield pair("sum, 100 keys, 1 day", plain, _pandas(100), "groupby.rolling of pandas", 1 / 3, 1)
-    for name, combiner in SLID.items():
-        yield _slid(name, combiner)
+    for name, options in SLID.items():
+        yield _slid(name, *options)
     for name, combiner in TREES.items():
         yield pair(f"{name}, 10,000 rows a range", _dense(combiner), _dense(uc.Median("n")), "median", None, 1)
     yield from _skewed()
@@ -114,14 +115,16 @@ def _pandas(keys: int) -> Callable[[], Any]:
     return lambda: frame.groupby("k")["x"].rolling("1D").sum()
 
 
-def _slid(name: str, combiner: uc.Combiner, keys: int = 100, rows: int = 2_000) -> Row:
+def _slid(name: str, combiner: uc.Combiner, keys: int, rows: int) -> Row:
     """A year of days, moved on by a day: one day added and one retracted, against merging 365 days."""
-    table = _table(keys).slice(0, rows * 366)
+    rng = np.random.default_rng(2)
+    columns = {"x": rng.integers(0, 100_000, rows) / 100, "n": rng.integers(0, 5_000, rows)}
+    table = pa.table({name: pa.array(np.tile(values, 2)) for name, values in columns.items()})
     fn = combiner.bind(table.schema)
 
     def day(start: int) -> Any:
-        part = table.slice(start * rows, rows)
-        groups = Groups(np.asarray(part["k"].combine_chunks()), keys)
+        part = table.slice(start * 7 % rows, rows).combine_chunks()
+        groups = Groups((np.arange(rows) * 31 + start) % keys, keys)
         return fn.add(groups, *(part[column].combine_chunks() for column in fn.columns))
 
     def merged(parts: list[Any]) -> Any:
@@ -133,7 +136,7 @@ def _slid(name: str, combiner: uc.Combiner, keys: int = 100, rows: int = 2_000) 
     ours = lambda: fn.extract(fn.uncombine(merged([year, days[365]]), days[0]))  # noqa: E731
     theirs = lambda: fn.extract(merged(days[1:]))  # noqa: E731
     assert ours() == theirs()
-    return pair(f"a year by day, {name}, {keys} keys", ours, theirs, "365 days merged", 1.0, 3)
+    return pair(f"a year by day, {name}, {keys:,} keys", ours, theirs, "365 days merged", 1.0, 3)
 
 
 def _dense(combiner: uc.Combiner, rows: int = 40_000) -> Callable[[], Any]:
