@@ -111,22 +111,22 @@ def _by_key(rows: Sequence[Mapping[str, Any]], names: Sequence[str], value: str)
     return keys
 
 
-def _draw(axes: Axes, keys: Mapping[tuple[Any, ...], Shown], names: Sequence[str], value: str) -> None:
+def _draw(axes: Any, keys: Mapping[tuple[Any, ...], Shown], names: Sequence[str], value: str) -> None:
     times = [time for shown in keys.values() for time, _ in shown]
     size, corrections = size_of_points(len(times)), False
     for place, (key, shown) in enumerate(keys.items()):
         standing = sorted(point for point, weight in shown.items() if weight > 0)
         label = named(key, names) if names else value
-        axes.plot([t for t, _ in standing], [x for _, x in standing], color=f"C{place}", alpha=0.5, linewidth=1.2)  # type: ignore[arg-type]
+        axes.plot([t for t, _ in standing], [x for _, x in standing], color=f"C{place}", alpha=0.5, linewidth=1.2)
         axes.scatter(
             [t for t, _ in standing], [x for _, x in standing], s=size, color=f"C{place}", label=label, zorder=3
-        )  # type: ignore[arg-type]
+        )
         for (time, old), weight in shown.items():
             if weight <= 0:
                 now = [x for at, x in standing if at == time]
-                axes.plot([time] * (1 + len(now)), [old, *now], color=RED, linestyle=":", linewidth=1)  # type: ignore[list-item]
+                axes.plot([time] * (1 + len(now)), [old, *now], color=RED, linestyle=":", linewidth=1)
                 label = "" if corrections else "shown before, and retracted"
-                axes.scatter([time], [old], s=size, facecolors="white", edgecolors=RED, label=label or None, zorder=2)  # type: ignore[list-item]
+                axes.scatter([time], [old], s=size, facecolors="white", edgecolors=RED, label=label or None, zorder=2)
                 corrections = True
     time_axis(axes.xaxis, *margins(min(times), max(times)), "event time")
     axes.set_ylabel(value)
