@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from .. import rolling
 from ..errors import InvalidArgument
-from ..lookbacks.lookback import CLOSED
-from ..lookbacks.over_table import rolling
 from ..windows import span
 from .file_rows import add_reading, read_rows
 from .parser import Parser, count_of
@@ -32,7 +31,8 @@ def add_rolling(parser: Parser) -> None:
     )
     part.add_argument("--rows", type=count_of, metavar="N", help="instead of a period: the last so many rows")
     add_combine(part)
-    part.add_argument("--closed", choices=CLOSED, default="right", help="the ends of the period in it (default: right)")
+    ends = ["right", "left", "both", "neither"]
+    part.add_argument("--closed", choices=ends, default="right", help="the ends of the period in it (default: right)")
     part.add_argument("--every", metavar="LENGTH", help="give ticks at multiples of this length, and not rows")
     part.add_argument("--order", metavar="COLUMN", help="what sorts rows of one time, for --rows")
     part.add_argument("--coarse", metavar="LENGTH", help="begin the period at a multiple of this length")

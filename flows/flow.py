@@ -60,29 +60,27 @@ from .answers import Answers
 from .engine import Engine, Source
 from .flow_steps import (
     FlowSteps,
-    first_input,
+    check_filters,
+    followed_flow,
     input_of,
-    last_groupings,
     leaves_of,
     stages_of,
     weight_of,
-    windows_of,
     with_name,
     without_counts,
 )
 from .join_step import Joined, JoinSide, join_asof_stage, join_stage
-from .labels import labelled
+from .looking_back import JOIN_ROLLING_OPTIONS, ROLLING_OPTIONS, RollingRows, check_final, labelled
 from .outputs import Outputs
 from .result import Result
 from .settings import (
     Settings,
     check_free,
-    check_ingress,
     check_kept,
     check_replay,
     check_sources,
 )
-from .settle import check_followed, check_lateness, followed, settled
+from .settle import check_lateness, settled
 
 if TYPE_CHECKING:
     from ..panes.state.seed import Seed
@@ -90,8 +88,6 @@ if TYPE_CHECKING:
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 """The rows that a join gives."""
 
-JOIN_ROLLING_OPTIONS = ("by", "available", "closed", "coarse", "min_rows", "allowed_lateness", "emit")
-ROLLING_OPTIONS = ("period", "rows", "by", "closed", "order", "coarse", "min_rows", "allowed_lateness", "emit")
 Direction: TypeAlias = Literal["backward", "forward", "nearest"]
 """The side in time on which an as-of join looks for a match."""
 
@@ -329,7 +325,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         allowed_lateness: Span | str | None = None,
         emit: Emit = "at_once",
         **others: Never,
-    ) -> RollingRows:
+    ) -> RollingRows[Flow]:
         """Look back from each row over a period; `.combine(...)` gives each row with aggregates over what it sees.
 
         The rows of the result have their columns, the results, `event_time` and `diff`. A row that comes late, or is
@@ -378,8 +374,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
             "min_rows": min_rows,
             "emit": emit,
         }
-        lateness: StepOptions = {} if allowed_lateness is None else {"allowed_lateness": allowed_lateness}
-        return RollingRows(_rows=lambda _: self, _options=options, _lateness=lateness)
+        return RollingRows(lambda combiners: self._rolled(combiners, options, allowed_lateness, "rolling()"))
 
     def window(
         self,
@@ -549,7 +544,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         allowed_lateness: Span | str | None = None,
         emit: Emit = "at_once",
         **others: Never,
-    ) -> RollingRows:
+    ) -> RollingRows[Flow]:
         """Look back from each row over the events of another flow; `.combine(...)` adds aggregates of these.
 
         For features of a model: the rows are the labels, and each sees only events that are not after it, with
@@ -587,8 +582,9 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         >>> labels = uc.flow(pa.table({"ts": [10, 30], "user": ["ada"] * 2}))
         >>> spent = pa.table({"ts": [5, 20], "user": ["ada"] * 2, "x": [1, 2], "came": [5, 40]})
         >>> spent = spent.set_column(3, "came", spent["came"].cast(pa.timestamp("us")))
-        >>> features = labels.join_rolling(uc.flow(spent), {"ever": None}, by="user", available="came")
-        >>> features.combine(total=uc.Sum("x")).run()["ever_total"].to_pylist()
+        >>> options = {"by": "user", "available": "came"}
+        >>> rows = labels.join_rolling(uc.flow(spent), {"ever": None}, **options)
+        >>> rows.combine(total=uc.Sum("x")).run()["ever_total"].to_pylist()
         [1, 1]
         """
         _check_join("join_rolling", "labels.join_rolling(events, '7 days', by=...)", events, {}, ())
@@ -611,30 +607,26 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
 
         def both(combiners: Mapping[str, Combiner]) -> Flow:
             found = labelled(sides[0], sides[1], pairs, known, combiners)
-            fitted = tuple(
-                replace(flow, transforms=(*flow.transforms, fit)) for flow, fit in zip(inputs, found.fits, strict=True)
-            )
-            source = FlowSource(schema=found.schema, inputs=fitted, output=found.rows)
-            return Flow(source=source, settings=found.settings, source_schema=found.schema)
+            source = FlowSource(schema=found.schema, inputs=found.fitted(inputs), output=found.rows)
+            rows = Flow(source=source, settings=found.settings, source_schema=found.schema)
+            return rows._rolled(combiners, options, allowed_lateness, "join_rolling()")
 
-        lateness: StepOptions = {} if allowed_lateness is None else {"allowed_lateness": allowed_lateness}
-        return RollingRows(_rows=both, _options=options, _lateness=lateness, _who="join_rolling()")
+        return RollingRows(both)
+
+    def _rolled(
+        self, combiners: Mapping[str, Combiner], options: Mapping[str, Any], lateness: Span | str | None, who: str
+    ) -> Flow:
+        """The flow with a rolling step after it."""
+        check_final(options["emit"], self.settings, who)
+        make = partial(Rolled, combiners, bounded=self._is_bounded, **options)
+        return self._stepped(RolledStage, make, {} if lateness is None else {"allowed_lateness": lateness}, who)
 
     def _sides(self, other: Flow, who: str) -> tuple[tuple[Flow, ...], list[JoinSide]]:
         """This flow and another one, as the inputs of a step, and what such a step looks at."""
         named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], who)
-        sides = [
-            JoinSide(
-                schema=f.schema,
-                rows=input_of(f),
-                windows=windows_of(f),
-                groupings=last_groupings(f),
-                settings=f.settings,
-            )
-            for f in inputs
-        ]
+        sides = [JoinSide.of(flow) for flow in inputs]
         return inputs, sides
 
     def _joined(self, other: Flow, who: str, make: Callable[[Sequence[JoinSide]], Joined]) -> Flow:
@@ -782,44 +774,6 @@ class WindowedRows(Adviser):
     agg = combine
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RollingRows(Adviser):
-    """Rows that look back over a period, of which `combine` gives each with its aggregates.
-
-    >>> import pyarrow as pa, uncombine as uc
-    >>> rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
-    >>> rows.rolling("1 hour").combine(best=uc.Max("score")).schema.names
-    ['ts', 'score', 'best', 'event_time', 'diff']
-    """
-
-    _rows: Callable[[Mapping[str, Combiner]], Flow]
-    """The rows, of which the combiners read some columns."""
-    _options: Mapping[str, Any]
-    _lateness: StepOptions
-    _who: str = "rolling()"
-
-    def _no_such(self, name: str) -> AttributeError:
-        return no_such_step_before_combine(name, "rolling")
-
-    def __repr__(self) -> str:
-        return "rows that look back over a period, which .combine(...) gives with their aggregates"
-
-    def __dir__(self) -> list[str]:
-        return sorted(own_names(type(self)))
-
-    def combine(self, *unnamed: Never, **combiners: Combiner) -> Flow:
-        """Give each row with the results of `combiners`, each after the name of its result: `n=uc.Count()`."""
-        check_named("combine()", unnamed)
-        rows = self._rows(combiners)
-        if self._options["emit"] == "final" and rows.settings.each_batch:
-            who = self._who.replace("()", "(emit='final')")
-            raise InvalidArgument(f"{who} needs a watermark that says when rows are final: leave it out")
-        make = partial(Rolled, combiners, bounded=rows._is_bounded, **self._options)
-        return rows._stepped(RolledStage, make, self._lateness, self._who)
-
-    agg = combine
-
-
 def _check_join(who: str, call: str, other: object, others: Mapping[str, Any], names: Sequence[str]) -> None:
     """Raise for an argument that is no flow, and for options that a join does not have."""
     if not isinstance(other, Flow):
@@ -828,38 +782,6 @@ def _check_join(who: str, call: str, other: object, others: Mapping[str, Any], n
     if "late" in others:
         raise InvalidArgument(f"{who}() has no late=: rows that come too late for a join are in flow.left_out")
     require_options(others, names, f"{who}()")
-
-
-def followed_flow(flow: Flow) -> Flow:
-    """The flow with its last stage settled for another one after it; raises if none can follow."""
-    check_ingress(flow.settings, flow.source.streaming)
-    flow = _followed(flow)
-    check_filters(flow)
-    return flow
-
-
-def check_filters(flow: Flow) -> None:
-    """Raise if rows are filtered by their weights after the last step."""
-    weight = first_input(flow).diff
-    for step in flow.transforms:
-        if isinstance(step, Where) and isinstance(step.predicate, Expr) and weight in step.predicate.columns:
-            raise InvalidArgument(
-                f"where() on {weight!r}, the weights of rows that can be retracted, would keep rows and drop their "
-                "retractions: filter by another column, or after the last step"
-            )
-        weight = weight and step.name_after(weight)
-
-
-def _followed(flow: Flow) -> Flow:
-    if not flow.stages:
-        return flow
-    *first, last = flow.stages
-    if not isinstance(last, GroupingStage):
-        return flow
-    each_batch = flow.settings.each_batch
-    grouping = followed(last.grouping, last.open_grouping, stages_of(flow), each_batch)
-    check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
-    return replace(flow, stages=(*first, replace(last, grouping=grouping)))
 
 
 __all__ = [

@@ -12,14 +12,17 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from ..combiners.expressions.expr import Expr
+from ..errors import InvalidArgument
 from ..panes.grouping.grouping import DIFF, Grouping
 from ..panes.grouping.stage import GroupingStage
 from ..panes.selection import without
 from ..panes.stage import Stage, StageInput
-from ..panes.transforms import Transform, applied, name_after
+from ..panes.transforms import Transform, Where, applied, name_after
 from ..windows import Window
 from .engine import Source
-from .settings import Settings, check_name
+from .settings import Settings, check_ingress, check_name
+from .settle import check_followed, followed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,9 +120,43 @@ def windows_of(flow: FlowSteps) -> list[Window]:
     return [grouping.window for grouping in last_groupings(flow)]
 
 
+def followed_flow(flow: Steps) -> Steps:
+    """The flow with its last stage settled for another one after it; raises if none can follow."""
+    check_ingress(flow.settings, flow.source.streaming)
+    flow = _followed(flow)
+    check_filters(flow)
+    return flow
+
+
+def check_filters(flow: FlowSteps) -> None:
+    """Raise if rows are filtered by their weights after the last step."""
+    weight = first_input(flow).diff
+    for step in flow.transforms:
+        if isinstance(step, Where) and isinstance(step.predicate, Expr) and weight in step.predicate.columns:
+            raise InvalidArgument(
+                f"where() on {weight!r}, the weights of rows that can be retracted, would keep rows and drop their "
+                "retractions: filter by another column, or after the last step"
+            )
+        weight = weight and step.name_after(weight)
+
+
+def _followed(flow: Steps) -> Steps:
+    if not flow.stages:
+        return flow
+    *first, last = flow.stages
+    if not isinstance(last, GroupingStage):
+        return flow
+    each_batch = flow.settings.each_batch
+    grouping = followed(last.grouping, last.open_grouping, stages_of(flow), each_batch)
+    check_followed(grouping, replace(flow, stages=tuple(first), transforms=last.transforms).schema, each_batch)
+    return replace(flow, stages=(*first, replace(last, grouping=grouping)))
+
+
 __all__ = [
     "FlowSteps",
+    "check_filters",
     "first_input",
+    "followed_flow",
     "input_of",
     "last_groupings",
     "leaves_of",

@@ -19,6 +19,7 @@ from ..panes.join_asof.join_asof import JoinAsof
 from ..panes.join_asof.stage import JoinAsofStage
 from ..panes.stage import StageInput
 from ..windows import Global, Inherit, Window, span
+from .flow_steps import FlowSteps, input_of, last_groupings, windows_of
 from .settings import Settings, check_free, check_kept, shared
 from .settle import check_lateness, shows_again
 
@@ -34,6 +35,17 @@ class JoinSide:
     groupings: Sequence[Grouping]
     """The last groupings before it."""
     settings: Settings
+
+    @classmethod
+    def of(cls, flow: FlowSteps) -> JoinSide:
+        """The side that a flow is."""
+        return cls(
+            schema=flow.schema,
+            rows=input_of(flow),
+            windows=windows_of(flow),
+            groupings=last_groupings(flow),
+            settings=flow.settings,
+        )
 
 
 Joined: TypeAlias = tuple[JoinStage, pa.Schema, Settings]

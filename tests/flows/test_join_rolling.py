@@ -111,7 +111,7 @@ def test_rule_97_what_is_served_is_what_is_trained_on(
     seed: int, available: str | None, combiners: dict[str, uc.Combiner]
 ) -> None:
     """The first row that a stream gives of a label is that of the table; later ones are corrections."""
-    labels, events = labels_of(12, seed), events_of(25, seed)
+    labels, events = labels_of(8, seed), events_of(16, seed)
     names = ["s3", "ever"]
     backfill = features(uc.flow(labels), uc.flow(events), names, available="came").combine(**combiners).run()
     wanted = backfill.to_arrow().sort_by("id")

@@ -105,7 +105,7 @@ def test_labels_and_events_leave_the_state() -> None:
         run = Driven(
             RolledOperator(Rolled({"n": uc.Count()}, {"": LookBack(micros=20)}, "id", emit=emit, **options), SCHEMA)
         )
-        for time in range(60):
+        for time in range(45):
             rows = [(*row_of(time, "a", x, 0), 1) for x in (0, 1)]
             columns = [pa.array(values).cast(f.type) for values, f in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
             run.step(pa.Table.from_arrays(columns, schema=SCHEMA), time)

@@ -1,4 +1,4 @@
-"""Labels and events as one flow, in which each label looks back over the events of its key.
+"""Rows that look back, before `combine`; and labels and events as one flow, in which labels look back over events.
 
 Both get the columns of `panes/rolled/labels.py` before they run as one.
 
@@ -7,12 +7,15 @@ Guarded by tests/flows/test_join_rolling.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Never, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from ..advice import Adviser, no_such_step_before_combine, own_names
+from ..combiners.column_names import check_named
 from ..combiners.combiner import Combiner
 from ..combiners.plan import Plan
 from ..combiners.rows.columns import flat
@@ -24,9 +27,44 @@ from ..panes.stage import StageInput
 from ..panes.state.pane_type import PANE
 from ..windows.times import UTC_MICROS, time_column
 from .cast_to import CastTo
+from .flow_steps import Steps
 from .join_step import JoinSide, check_whole
 from .settings import Settings, check_kept, shared
 from .settle import farthest
+
+JOIN_ROLLING_OPTIONS = ("by", "available", "closed", "coarse", "min_rows", "allowed_lateness", "emit")
+ROLLING_OPTIONS = ("period", "rows", "by", "closed", "order", "coarse", "min_rows", "allowed_lateness", "emit")
+Combined = TypeVar("Combined")
+"""The flow that `combine` gives."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RollingRows(Adviser, Generic[Combined]):
+    """Rows that look back over a period, of which `combine` gives each with its aggregates.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "score": pa.int64()}))
+    >>> rows.rolling("1 hour").combine(best=uc.Max("score")).schema.names
+    ['ts', 'score', 'best', 'event_time', 'diff']
+    """
+
+    _combined: Callable[[Mapping[str, Combiner]], Combined]
+
+    def _no_such(self, name: str) -> AttributeError:
+        return no_such_step_before_combine(name, "rolling")
+
+    def __repr__(self) -> str:
+        return "rows that look back over a period, which .combine(...) gives with their aggregates"
+
+    def __dir__(self) -> list[str]:
+        return sorted(own_names(type(self)))
+
+    def combine(self, *unnamed: Never, **combiners: Combiner) -> Combined:
+        """Give each row with the results of `combiners`, each after the name of its result: `n=uc.Count()`."""
+        check_named("combine()", unnamed)
+        return self._combined(combiners)
+
+    agg = combine
 
 
 @dataclass(frozen=True)
@@ -69,12 +107,24 @@ class LabelColumns(CastTo):
 
 @dataclass(frozen=True)
 class Labelled:
-    """What labels and events have in common, and the transform of each."""
+    """The columns and options that labels and events share, and the transform of each."""
 
     schema: pa.Schema
     rows: StageInput
     settings: Settings
     fits: tuple[LabelColumns, LabelColumns]
+
+    def fitted(self, inputs: Sequence[Steps]) -> tuple[Steps, ...]:
+        """The flows of labels and events with their transforms."""
+        both = zip(inputs, self.fits, strict=True)
+        return tuple(replace(flow, transforms=(*flow.transforms, fit)) for flow, fit in both)
+
+
+def check_final(emit: str, settings: Settings, who: str) -> None:
+    """Raise if rows are to be given when they are final, and nothing says when that is."""
+    if emit == "final" and settings.each_batch:
+        named = who.replace("()", "(emit='final')")
+        raise InvalidArgument(f"{named} needs a watermark that says when rows are final: leave it out")
 
 
 def labelled(
@@ -150,4 +200,12 @@ def _check_names(labels: JoinSide, events: JoinSide, by: Sequence[tuple[str, str
             )
 
 
-__all__ = ["LabelColumns", "Labelled", "labelled"]
+__all__ = [
+    "JOIN_ROLLING_OPTIONS",
+    "ROLLING_OPTIONS",
+    "LabelColumns",
+    "Labelled",
+    "RollingRows",
+    "check_final",
+    "labelled",
+]
