@@ -72,8 +72,9 @@ def evolve(
     and `pane.since` has the time from which on windows are whole. A history that is given later makes it whole.
 
     What was shown and is now different is retracted as it was shown and shown again: by a live table before its first
-    batch, also when no new data come; by any other sink with the first batch. What has expired stays as it was shown.
-    The live table gets new columns; one that the flow has no more has nulls.
+    batch, by any other sink with it. Both happen also when no new data come, but for another sink over a DataFrame of
+    Spark's own sources, whose first batch waits for rows. What has expired stays as it was shown. The live table gets
+    new columns; one that the flow has no more has nulls.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from ..files.paths import parts_of
 from ..files.reading import FileFormat, LeaveOut, Split, read, splits
 from ..panes.parcels import AT
 from ..windows.times import UTC_MICROS
-from .inputs import Hold, Input, Metric, Task, processing_time, times_of_rows
+from .inputs import WAKING, Hold, Input, Metric, Task, processing_time, times_of_rows
 from .naming import FILES, query_of_task
 from .planners.data_source import planned
 from .planners.file_planner import FilePlanner
@@ -264,6 +264,8 @@ class ReadFiles:
             batch_time = batch.column(AT)[0].as_py() if self.at is not None else 0
             if "hold" in batch.schema.names:
                 holds += [(time, batch_time) for time in batch.column("hold").drop_null().to_pylist()]
+                if batch.num_rows and not (parts or holds):
+                    holds.append(WAKING)
             if self.root is not None:
                 parts = [part for part in parts if spark_reads(part.path, self.root, self.format.schema)]
             for table in read(self.format, parts, bad, leave_out=leave_out):

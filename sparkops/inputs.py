@@ -22,11 +22,12 @@ from ..flows.event_time import EventTime
 from ..panes.parcels import AT
 from ..panes.watermarks.watermarks import Read
 from ..windows import time_column
+from ..windows.times import MAX_TIME, MIN_TIME
 from .session import BATCH_BYTES, NO_LIMIT, setting
 from .sql_types import arrow_type
 from .tuning.thin_function import thin_function
 from .tuning.worker import ready
-from .wire import WIRE_DDL
+from .wire import WIRE_DDL, wire_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,6 +38,9 @@ Task = Callable[[Iterable[pa.Table]], Iterator[pa.RecordBatch]]
 
 Hold = Callable[[int, int], Iterator[tuple[int, int, bytes]]]
 """Gives the packed rows that say how far the watermark may go, at a processing time; a task with steps has one."""
+
+WAKING = (MAX_TIME, MIN_TIME)
+"""A hold that holds nothing, at no time: a shard that gets it does what its state asks for, and no timer fires."""
 
 ReadTo = Callable[[Mapping[str, Read], int], Iterator[tuple[int, int, bytes]]]
 """Gives the packed rows that say how far each source is read, at a processing time; a task with steps has one."""
@@ -302,6 +306,13 @@ def times_of_rows(table: pa.Table, at: str, batch_time: int) -> np.ndarray:
         return np.full(table.num_rows, batch_time)
     times, valid = time_column(flat(table[at]))
     return np.where(valid, times, batch_time)
+
+
+def woken(task: Task) -> Iterator[pa.RecordBatch]:
+    """The packed rows of a first batch without anything to read, which reach each shard behind a task."""
+    send: Hold | None = getattr(task, "hold", None)
+    if send is not None:
+        yield wire_batch(send(*WAKING))
 
 
 def column(name: str) -> Column:

@@ -19,7 +19,7 @@ from ...lakehouse.table_rows import TableRows
 from ...local.table_versions import parts_now
 from ...panes.parcels import AT
 from ...windows.times import MIN_TIME
-from ..inputs import Input, Metric, Task, processing_time, times_of_rows
+from ..inputs import Input, Metric, Task, processing_time, times_of_rows, woken
 from ..planners.data_source import planned
 from ..planners.version_planner import ROWS, VersionPlanner, rows_of_parts
 from ..tuning.thin_function import thin_function
@@ -83,12 +83,17 @@ class ReadVersions:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready()
-        yield from self.task(self._tables(batches))
+        names = list[str | None]()
+        yield from self.task(self._tables(batches, names))
+        if None in names:
+            yield from woken(self.task)
 
-    def _tables(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    def _tables(self, batches: Iterable[pa.RecordBatch], names: list[str | None]) -> Iterator[pa.Table]:
+        """The rows of the parts; `names` gets the texts of all parts, and None for a row that names none."""
         for batch in batches:
             batch_time = batch.column(AT)[0].as_py() if self.at is not None else MIN_TIME
-            for text in batch.column("part").to_pylist():  # few: one a part
+            names += batch.column("part").to_pylist()  # few: one a part
+            for text in batch.column("part").drop_null().to_pylist():
                 for table in self.table_rows(Part.of_text(text), self.columns):
                     rows = table.select(list(self.given))
                     if self.at is not None:

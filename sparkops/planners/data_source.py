@@ -72,8 +72,11 @@ class PlannedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.planner.freeze()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[TaskRows]:
-        self.last = end
-        return [] if start == end else [TaskRows(rows) for rows in self.planner.tasks(start, end)]
+        self.last, planner = end, self.planner
+        if start != end:
+            return [TaskRows(rows) for rows in planner.tasks(start, end)]
+        # Only a first batch has no rows at all to Spark; that of a state which is there already must show what it has.
+        return [TaskRows(rows) for rows in planner.waking()] if planner.follows and start == planner.begin() else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TaskRows)

@@ -45,6 +45,7 @@ class FilePlanner(Planner):
     """Plans the files of one format. With the order "time" it reads their column `time`."""
 
     columns = "path string, first bigint, last bigint, hold bigint"
+    rows = ROWS
 
     def __init__(
         self,

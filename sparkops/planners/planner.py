@@ -25,11 +25,15 @@ class Planner(ABC):
 
     columns: str
     """The columns of the rows that name parts, in the words of SQL."""
+    rows: pa.Schema
+    """The columns of the rows that name parts."""
     most: int | None = None
     """The largest number of parts in a batch; None for no limit."""
 
     first: Offset
     """The offset before the first batch."""
+    follows: bool = False
+    """True if it begins where another query has ended, whose state is there before any row."""
 
     def begin(self) -> Offset:
         """The offset before the first batch."""
@@ -38,7 +42,7 @@ class Planner(ABC):
     def begun(self, offset: Offset) -> Self:
         """A planner of the same source that begins at an offset."""
         planner = copy(self)
-        planner.first = offset
+        planner.first, planner.follows = offset, True
         return planner
 
     @abstractmethod
@@ -48,6 +52,10 @@ class Planner(ABC):
     @abstractmethod
     def tasks(self, start: Offset, end: Offset) -> Sequence[pa.RecordBatch]:
         """The rows of each task of the batch between two offsets: the same parts whenever it is asked."""
+
+    def waking(self) -> Sequence[pa.RecordBatch]:
+        """The row of a first batch without anything to read: it names nothing, and each shard gets word of it."""
+        return [pa.RecordBatch.from_pylist([{}], schema=self.rows)]
 
     @abstractmethod
     def freeze(self) -> None:

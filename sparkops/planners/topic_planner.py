@@ -44,6 +44,7 @@ class TopicPlanner(Planner):
     """Plans the messages of topics."""
 
     columns = "topic string, partition bigint, first bigint, last bigint, about string"
+    rows = ROWS
 
     def __init__(self, kafka: Kafka, cores: int = 1) -> None:
         self.kafka, self.cores = kafka, cores

@@ -30,6 +30,7 @@ class VersionPlanner(Planner):
     """Plans the versions of a table."""
 
     columns = "part string"
+    rows = ROWS
 
     def __init__(self, changes: TableChanges, versions: TableVersions, cores: int = 1) -> None:
         self.versions, self.cores = versions, cores

@@ -23,7 +23,7 @@ from ...kafka.rows import MessageRows, refuse
 from ...panes.parcels import AT
 from ...panes.watermarks.watermarks import Read
 from ...windows.times import MIN_TIME
-from ..inputs import Input, Metric, ReadTo, Task, processing_time, times_of_rows
+from ..inputs import Input, Metric, ReadTo, Task, processing_time, times_of_rows, woken
 from ..naming import FILES, query_of_task
 from ..planners.data_source import planned
 from ..planners.topic_offset import Progress
@@ -146,6 +146,8 @@ class ReadTopics:
         if send is not None and self.partitioned:
             for reads, at in seen.reads:
                 yield wire_batch(send(reads, at))
+        if seen.waking:
+            yield from woken(self.task)
         if seen.unreadable:
             yield from self._left_out(pa.concat_tables(seen.unreadable))
         if seen.lost:
@@ -180,6 +182,9 @@ class ReadTopics:
                     seen.reads.append((reads, batch_time))
                     seen.lost += lost
                     continue
+                if row["topic"] is None:
+                    seen.waking = True
+                    continue
                 part = Part(Partition(row["topic"], row["partition"]), row["first"], row["last"])
                 for messages in read_parts(kafka.cluster, [part], wanted, kafka.on_lost, seen.count):
                     yield self._rows(part.partition, messages, batch_time, seen)
@@ -203,6 +208,8 @@ class _Seen:
     reads: list[tuple[dict[str, Read], int]] = field(default_factory=list)
     unreadable: list[pa.Table] = field(default_factory=list)
     lost: int = 0
+    waking: bool = False
+    """True if the batch has nothing to read, and each shard must get word of it."""
 
     def count(self, lost: int) -> None:
         self.lost += lost

@@ -54,33 +54,64 @@ def test_a_query_goes_on_with_other_shards(spark: SparkSession, tmp_path: Path) 
     assert uc.checkpoint(tmp_path / "new", spark=spark).steps[0].shards == 5
 
 
+def minutes(spark: SparkSession, folder: Path, **combiners: uc.Combiner) -> uc.Flow:
+    files = uc.Files(str(folder / "in"), order="name")
+    rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=2))
+    return rows.window("1 minute", "each row", "retracting").combine(by="user", **combiners)
+
+
+def written(one: uc.Flow, folder: Path, checkpoint: str) -> list[dict[str, Any]]:
+    """The rows that a query writes into files, of all data that are there."""
+    out = str(folder / f"{checkpoint} out")
+    stream = one.write_stream(checkpoint=folder / checkpoint).format("parquet").option("path", out)
+    stream.trigger(availableNow=True).start().awaitTermination()
+    return pq.read_table(out).drop_columns(["pane", "event_time"]).to_pylist()
+
+
 @pytest.mark.daily
 def test_another_sink_gets_the_corrections_with_the_first_batch(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path / "in", "a", FIRST)
-
-    def written(one: uc.Flow, checkpoint: str) -> list[dict[str, Any]]:
-        out = str(tmp_path / f"{checkpoint} out")
-        stream = one.write_stream(checkpoint=tmp_path / checkpoint).format("parquet").option("path", out)
-        stream.trigger(availableNow=True).start().awaitTermination()
-        return pq.read_table(out).drop_columns(["pane", "event_time"]).to_pylist()
-
-    def retracting(**combiners: uc.Combiner) -> uc.Flow:
-        files = uc.Files(str(tmp_path / "in"), order="name")
-        rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=2))
-        return rows.window("1 minute", "each row", "retracting").combine(by="user", **combiners)
-
-    first = written(retracting(n=uc.Count()), "old")
-    now = retracting(n=uc.Count(), total=uc.Sum("x"))
+    first = written(minutes(spark, tmp_path, n=uc.Count()), tmp_path, "old")
+    now = minutes(spark, tmp_path, n=uc.Count(), total=uc.Sum("x"))
     uc.evolve(tmp_path / "old", now, to=tmp_path / "new", history=str(tmp_path / "in"))
     put(tmp_path / "in", "b", [(62, "d", 10)])
     left: dict[str, int] = {}
-    for row in [*({**row, "total": None} for row in first), *written(now, "new")]:
+    for row in [*({**row, "total": None} for row in first), *written(now, tmp_path, "new")]:
         key = repr((row["user"], row["window"]["start"].timestamp(), row["n"], row["total"]))
         left[key] = left.get(key, 0) + row["diff"]
     assert sorted(key for key, count in left.items() if count) == sorted(
         map(repr, [("a", 0.0, 1, 1), ("b", 0.0, 1, 2), ("c", 0.0, 1, 4), ("a", 60.0, 1, 3), ("d", 60.0, 2, 19)])
     )
     assert set(left.values()) == {0, 1}
+
+
+@pytest.mark.daily
+@pytest.mark.parametrize("steps", [1, 2])
+def test_another_sink_gets_the_corrections_when_no_new_data_come(
+    steps: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    def totals(of: uc.Combiner) -> uc.Flow:
+        one = minutes(spark, tmp_path, n=of)
+        if steps == 1:
+            return one
+        return one.window("1 hour", "each row", "retracting").combine(by="user", n=uc.Sum("n"))
+
+    def shown(rows: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
+        return sorted((row["user"], row["n"], row["diff"]) for row in rows)
+
+    put(tmp_path / "in", "a", FIRST)
+    written(totals(uc.Count()), tmp_path, "old")
+    uc.evolve(tmp_path / "old", totals(uc.Sum("x")), to=tmp_path / "new", history=str(tmp_path / "in"))
+    parts = {"a": ([1, 1], [1, 3]), "b": ([1], [2]), "c": ([1], [4]), "d": ([1], [9])}
+    was, now = ([(user, part[of] if steps == 1 else [sum(part[of])]) for user, part in parts.items()] for of in (0, 1))
+    changes = [*((user, n, -1) for user, ns in was for n in ns), *((user, n, 1) for user, ns in now for n in ns)]
+    if steps == 1:
+        changes = [one for one in changes if one not in (("a", 1, -1), ("a", 1, 1))] + [("a", 1, -1)]
+    assert shown(written(totals(uc.Sum("x")), tmp_path, "new")) == sorted(changes)
+    again = uc.evolve(tmp_path / "new", totals(uc.Count()), to=tmp_path / "newer", history=str(tmp_path / "in"))
+    assert again.seed is not None
+    opposite = sorted((user, n, -diff) for user, n, diff in changes)
+    assert shown(written(totals(uc.Count()), tmp_path, "newer")) == opposite
 
 
 def test_changes_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -136,13 +167,13 @@ def test_a_combiner_without_a_history_is_null_for_windows_that_began_before(
 
 
 def test_a_checkpoint_without_state_is_not_evolved(spark: SparkSession, tmp_path: Path) -> None:
-    put(tmp_path / "in", "a", FIRST)
-    one = flow(spark, tmp_path, n=uc.Count())
+    (tmp_path / "in").mkdir()
+    files = uc.Files(str(tmp_path / "in"), order="name", schema=SCHEMA)
+    rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=1))
+    one = rows.window("1 minute", "each row", allowed_lateness="1 hour").combine(by="user", n=uc.Count())
     run(one, URLS[0], tmp_path, "old")
-    uc.evolve(tmp_path / "old", one, to=tmp_path / "new", shards=1)
-    run(one, URLS[0], tmp_path, "new")
     with pytest.raises(StateMismatch, match="has stored no state yet, so there is nothing to evolve"):
-        uc.evolve(tmp_path / "new", one, to=tmp_path / "newer")
+        uc.evolve(tmp_path / "old", one, to=tmp_path / "new")
 
 
 def test_equal_results_are_not_shown_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,28 +5,34 @@ from __future__ import annotations
 import json
 import pickle
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from uncombine.panes.parcels import AT
+from uncombine.sparkops.files_input import ReadFiles
+from uncombine.sparkops.lakehouse.versions_input import ReadVersions
+from uncombine.sparkops.planners import file_planner, topic_planner, version_planner
 from uncombine.sparkops.planners.data_source import LIMITS, OPTION, PlannedReader, PlannedSource, planned
 from uncombine.sparkops.planners.planner import Offset, Planner
+from uncombine.sparkops.topics.topics_input import ReadTopics
+from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 
 class Counting(Planner):
     """Numbers, of which a batch has some; an offset says how many."""
 
     columns = "n bigint"
+    rows = pa.schema({"n": pa.int64()})
 
     def __init__(self, there: int, most: int | None = None) -> None:
-        self.there, self.most = there, most
+        self.there, self.most, self.first = there, most, {"n": 0, "new": 0}
         self.limit: int | None = None
-
-    def begin(self) -> Offset:
-        return {"n": 0, "new": 0}
 
     def freeze(self) -> None:
         self.limit = self.there
@@ -74,6 +80,56 @@ def test_spark_4_1_names_no_start() -> None:
     restarted = PlannedReader(Counting(9))
     assert restarted.partitions({"n": 8, "new": 3}, {"n": 8, "new": 3}) == []
     assert restarted.latestOffset() == {"n": 9, "new": 1}
+
+
+def test_only_a_first_batch_after_another_query_wakes_its_shards() -> None:
+    new, later = PlannedReader(Counting(5)), PlannedReader(Counting(5).begun({"n": 3, "new": 1}))
+    begun = later.initialOffset()
+    assert new.partitions(new.initialOffset(), new.initialOffset()) == []
+    assert rows(later, begun, begun) == [None]
+    assert rows(later, begun, {"n": 5, "new": 2}) == [3, 4]
+    assert rows(later, {"n": 5, "new": 2}, {"n": 5, "new": 2}) == []
+
+
+@dataclass
+class Holding:
+    """A task that notes the holds that it is asked to send."""
+
+    holds: list[tuple[int, int]] = field(default_factory=list)
+
+    def __call__(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        assert list(tables) == []
+        yield from ()
+
+    def hold(self, time: int, at: int) -> Iterator[tuple[int, int, bytes]]:
+        self.holds.append((time, at))
+        yield 0, 0, b""
+
+
+@pytest.mark.parametrize("kind", ["files", "topics", "versions"])
+def test_a_row_that_names_nothing_reaches_each_shard(kind: str) -> None:
+    task, columns = Holding(), ("ts",)
+    form: Any = SimpleNamespace(schema=pa.schema({"ts": pa.int64()}), on_bad_file="error")
+    nothing: Any = None
+    reader: Any = {
+        "files": lambda: ReadFiles(format=form, task=task, columns=columns, at=""),
+        "topics": lambda: ReadTopics(
+            kafka=nothing,
+            message_rows=SimpleNamespace(needs=lambda _: ()),  # type: ignore[arg-type]
+            task=task,
+            columns=columns,
+            given=columns,
+            at="",
+            leaves_out=False,
+        ),
+        "versions": lambda: ReadVersions(table_rows=nothing, task=task, columns=columns, given=columns, at=""),
+    }[kind]()
+    schema = {"files": file_planner.ROWS, "topics": topic_planner.ROWS, "versions": version_planner.ROWS}[kind]
+    planner = Counting(0)
+    planner.rows = schema
+    (row,) = planner.waking()
+    assert len(list(reader([row.append_column(AT, pa.array([7]))]))) == 1
+    assert task.holds == [(MAX_TIME, MIN_TIME)]
 
 
 def test_a_query_of_what_is_there_takes_nothing_that_comes_later() -> None:
