@@ -5,15 +5,47 @@ Guarded by tests/test_comparing.py and tests/sparkops/comparison/test_spark_comp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
-from .local.compared_sides import compared_value, is_of_spark, local_side
+from .errors import InvalidArgument
+from .local.compared_sides import compared_stream, compared_value, is_of_spark, local_side
 from .tables.comparison.common_types import MOST_DIGITS
 from .tables.comparison.comparison import Comparison
 from .tables.comparison.local_comparison import compared
 from .tables.comparison.options import ComparisonOptions
 from .tables.comparison.sides import aligned
+
+if TYPE_CHECKING:
+    from .sparkops.comparison.live_comparison import LiveComparison
+
+
+@overload
+def compare(
+    old: Any,
+    new: Any,
+    *,
+    keys: str | Sequence[str] | None = None,
+    diff: str | None = None,
+    tolerance: float | None = None,
+    examples: int = 10,
+    trigger: None = None,
+    on_batch: None = None,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    old: Any,
+    new: Any,
+    *,
+    keys: str | Sequence[str] | None = None,
+    diff: str | None = None,
+    tolerance: float | None = None,
+    examples: int = 10,
+    trigger: Mapping[str, Any],
+    on_batch: Callable[[Comparison, int], object] | None = None,
+) -> LiveComparison: ...
 
 
 def compare(
@@ -24,7 +56,9 @@ def compare(
     diff: str | None = None,
     tolerance: float | None = None,
     examples: int = 10,
-) -> Comparison:
+    trigger: Mapping[str, Any] | None = None,
+    on_batch: Callable[[Comparison, int], object] | None = None,
+) -> Comparison | LiveComparison:
     """Compare two flows, results, changelogs or tables: the rows that only one of them has, and those that changed.
 
     Both sides are netted, and the order of rows and of columns does not count. Null equals null, NaN equals NaN, and
@@ -54,11 +88,18 @@ def compare(
         counts in lists and structs too, but not in keys.
     examples
         The number of rows that differ to show, of each kind as many as there is room for.
+    trigger
+        To compare two streams on Spark as they go: that of the one query that reads both, such as
+        `{"availableNow": True}` for the rows that are there, or `{"processingTime": "10 seconds"}`. The rows that
+        differ are kept in this process. Each side is a flow, or a streaming DataFrame whose rows are a changelog.
+    on_batch
+        A function of the comparison so far and of the number of the batch, called after each batch of streams.
 
     Returns
     -------
-    Comparison
-        The verdict (`.same`), counts, examples, and all rows that differ (`.to_arrow()`, or `.df` on Spark).
+    Comparison or LiveComparison
+        The verdict (`.same`), counts, examples, and all rows that differ (`.to_arrow()`, or `.df` on Spark). For
+        streams the query, whose `.comparison` has this after the last batch.
 
     Examples
     --------
@@ -79,6 +120,17 @@ def compare(
     only in old  ada           5
     """
     options = ComparisonOptions.of(keys, diff, tolerance, examples)
+    if trigger is not None:
+        from .sparkops.comparison.live_comparison import compared_live
+
+        if not isinstance(trigger, Mapping):
+            raise InvalidArgument(
+                f"trigger= takes a mapping such as {{'availableNow': True}}, but was given {trigger!r}"
+            )
+        streams = compared_stream(old, "old"), compared_stream(new, "new")
+        return compared_live(*streams, options, trigger, on_batch)
+    if on_batch is not None:
+        raise InvalidArgument("on_batch= is for streams: give trigger= too, such as {'availableNow': True}")
     values = compared_value(old, "old"), compared_value(new, "new")
     if any(map(is_of_spark, values)):
         from .sparkops.comparison.spark_comparison import compared_on_spark

@@ -1,6 +1,7 @@
 """`uncombine compare`: the net difference of two flows or tables, and a verdict as its exit code.
 
-It ends with 0 if both are the same, 1 if they differ, and 2 for any error, also one in a flow of the user.
+It ends with 0 if both are the same, 1 if they differ, and 2 for any error, also one in a flow of the user. Two streams
+are compared after each batch, and the verdict is that of the last one.
 
 Guarded by tests/cli/test_comparisons.py.
 """
@@ -10,19 +11,24 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..comparing import compare
 from ..errors import InvalidArgument, UncombineError
 from ..files.files import Files
+from ..flows.flow import Flow
 from ..tables.comparison.comparison import Comparison
 from ..tables.targets import is_target
 from .failures import Failed, failures_of
 from .file_rows import add_format
+from .interrupts import PATIENCE, interrupts
 from .module_names import flow_at
 from .parser import Parser, count_of
 from .row_texts import json_lines
+from .run import trigger_of
 
 _NAME = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 """A module of the user and a name in it."""
@@ -45,6 +51,10 @@ def add_compare(parser: Parser) -> None:
     command.add_argument(
         "--examples", type=count_of, default=10, metavar="N", help="the most rows that are shown (default: 10)"
     )
+    command.add_argument(
+        "--available-now", action="store_true", help="of streams: end when all rows that are there are compared"
+    )
+    command.add_argument("--every", metavar="TIME", help="of streams: the time between two batches, as '10 seconds'")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     add_format(command)
 
@@ -52,18 +62,40 @@ def add_compare(parser: Parser) -> None:
 def _compare(arguments: argparse.Namespace) -> int:
     try:
         sides = [_side(text, arguments) for text in (arguments.old, arguments.new)]
+        options: dict[str, Any] = {
+            "keys": None if arguments.keys is None else arguments.keys.split(","),
+            **{name: getattr(arguments, name) for name in ("diff", "tolerance", "examples")},
+        }
         with failures_of("compare", (UncombineError, OSError)):
-            result = compare(
-                *sides,
-                keys=None if arguments.keys is None else arguments.keys.split(","),
-                diff=arguments.diff,
-                tolerance=arguments.tolerance,
-                examples=arguments.examples,
-            )
+            result = _result(sides, options, arguments)
     except Failed as error:  # 1 is for sides that differ
         raise UncombineError(str(error)) from error
     print(json.dumps(_facts(result)) if arguments.json else result)
     return 0 if result.same else 1
+
+
+def _result(sides: Sequence[Any], options: Mapping[str, Any], arguments: argparse.Namespace) -> Comparison:
+    """The comparison, of streams when they end or the user ends it."""
+    old, new = sides
+    trigger = trigger_of(arguments)
+    if trigger is None and not all(map(_is_stream, sides)):
+        return compare(old, new, **options)
+
+    def show(result: Comparison, number: int) -> None:
+        told = json.dumps({"batch": number, **_facts(result)}) if arguments.json else f"batch {number}: {result}"
+        print(told, flush=True)
+
+    live = compare(old, new, **options, trigger=trigger or {"processingTime": "0 seconds"}, on_batch=show)
+    with live, interrupts() as interrupted:
+        if not arguments.available_now:
+            print("the comparison follows both streams; Ctrl-C ends it", file=sys.stderr)
+        while not live.awaitTermination(PATIENCE) and not interrupted():
+            pass
+    return live.comparison
+
+
+def _is_stream(side: Any) -> bool:
+    return isinstance(side, Flow) and side.source.streaming and side.source.engine.has_streams
 
 
 def _side(text: str, arguments: argparse.Namespace) -> Any:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+PATIENCE = 0.5
+"""The seconds between two looks if the user has ended a stream."""
+
 
 @contextmanager
 def interrupts() -> Iterator[Callable[[], bool]]:
@@ -36,7 +39,7 @@ def interrupts() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-__all__ = ["interrupts"]
+__all__ = ["PATIENCE", "interrupts"]
 
 
 def __dir__() -> list[str]:

@@ -17,14 +17,11 @@ from ..flows.result import Result
 from ..panes.grouping.grouping import DIFF
 from ..tables import target_of
 from .failures import failures_of
-from .interrupts import interrupts
+from .interrupts import PATIENCE, interrupts
 from .module_names import flow_at
 from .parser import Parser
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
 from .row_output import add_output, check_output, give
-
-PATIENCE = 0.5
-"""The seconds between two looks if the user has ended a stream."""
 
 _OF_STREAMS = ("checkpoint", "available_now", "every", "same")
 
@@ -122,7 +119,7 @@ def _keep(flow: Flow, arguments: argparse.Namespace) -> int:
         raise InvalidArgument(
             f"the rows of {arguments.flow} have no end: give --checkpoint, the folder of its progress"
         )
-    code, trigger = 0, _trigger(arguments)
+    code, trigger = 0, trigger_of(arguments)
     with failures_of(arguments.flow):
         live = flow.to_table(
             arguments.table,
@@ -143,7 +140,8 @@ def _keep(flow: Flow, arguments: argparse.Namespace) -> int:
     return code
 
 
-def _trigger(arguments: argparse.Namespace) -> Mapping[str, Any] | None:
+def trigger_of(arguments: argparse.Namespace) -> Mapping[str, Any] | None:
+    """The trigger that the options of a stream name; None for that of Spark."""
     if arguments.available_now and arguments.every:
         raise InvalidArgument("--available-now ends, and --every goes on with later rows: give one of them")
     if arguments.available_now:
@@ -151,7 +149,7 @@ def _trigger(arguments: argparse.Namespace) -> Mapping[str, Any] | None:
     return {"processingTime": arguments.every} if arguments.every else None
 
 
-__all__ = ["add_run"]
+__all__ = ["add_run", "trigger_of"]
 
 
 def __dir__() -> list[str]:

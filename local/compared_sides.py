@@ -57,7 +57,8 @@ def compared_value(value: Any, side: str) -> Any:
         return _bounded(value, side)
     if getattr(value, "isStreaming", False) is True:
         raise InvalidArgument(
-            f"{side} is a streaming DataFrame, and a comparison ends with its rows: read it with spark.read"
+            f"{side} is a streaming DataFrame, and a comparison ends with its rows: read it with spark.read, or give "
+            "trigger= to compare two streams as they go"
         )
     if is_target(value) or (hasattr(value, "arrow") and hasattr(value, "awaitTermination")):
         raise InvalidArgument(
@@ -71,6 +72,18 @@ def compared_value(value: Any, side: str) -> Any:
     if isinstance(value, Files):
         value.check_bounded()
     return value
+
+
+def compared_stream(value: Any, side: str) -> Any:
+    """A stream of Spark as it is compared as it goes; raises for what is none."""
+    if isinstance(value, Flow) and _is_stream(value):
+        return _with_retractions(value)
+    if getattr(value, "isStreaming", False) is True:
+        return value
+    raise InvalidArgument(
+        f"trigger= compares two streams on Spark, and {side} is none: give a streaming flow or DataFrame, or leave "
+        "trigger= out to compare rows that end"
+    )
 
 
 def is_of_spark(value: Any) -> bool:
@@ -111,11 +124,19 @@ def _weight(schema: pa.Schema, name: str) -> str | None:
 
 
 def _bounded(flow: Flow, side: str) -> Flow:
-    if flow.source.streaming and flow.source.engine.has_streams:
+    if _is_stream(flow):
         raise InvalidArgument(
             f"{side} is a flow whose rows have no end, and a comparison ends with its rows: compare a flow over "
-            "bounded rows, or flow.run(script)"
+            "bounded rows, or flow.run(script), or give trigger= to compare two streams as they go"
         )
+    return _with_retractions(flow)
+
+
+def _is_stream(flow: Flow) -> bool:
+    return bool(flow.source.streaming and flow.source.engine.has_streams)
+
+
+def _with_retractions(flow: Flow) -> Flow:
     require_weights(flow, "a comparison")
     flow = retracting_flow(flow)
     check_filters(flow)
@@ -130,4 +151,4 @@ def _is_script(value: Any) -> bool:
     return isinstance(value, list | tuple) and any(isinstance(entry, Elements | Watermark | Clock) for entry in value)
 
 
-__all__ = ["LocalSide", "compared_value", "is_of_spark", "local_side"]
+__all__ = ["LocalSide", "compared_stream", "compared_value", "is_of_spark", "local_side"]

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import uncombine as uc
+from uncombine.cli import comparisons
 from uncombine.cli.command_line import main
+from uncombine.tables.comparison.comparison import Comparison
 
 OLD = pa.table({"k": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]})
 NEW = pa.table({"k": ["a", "b", "d"], "x": [1.0, 2.0 + 1e-9, 3.0]})
@@ -124,3 +130,79 @@ def test_an_error_is_a_sentence_and_2(
 def test_a_flow_of_spark_with_a_file(sides: Path, spark: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "mine_to_compare:on_spark", str(sides / "old.parquet"), "--keys", "k"]) == 1
     assert capsys.readouterr().out.startswith("old and new differ: 2 rows only in new, 1 equal")
+
+
+STREAMS = """
+import uncombine as uc
+
+def stream(spark):
+    rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    return uc.flow(rates, time="timestamp", watermark="1 minute", tuning=uc.Tuning(shards=1))
+
+def counts(spark):
+    return stream(spark).window("global", "each row").combine(n=uc.Count())
+
+def most(spark):
+    return stream(spark).window("global", "each row").combine(n=uc.Max("value"))
+"""
+
+
+@dataclass
+class Live:
+    """A comparison of streams that has had some batches, and that goes on until Ctrl-C."""
+
+    comparisons: list[Comparison]
+    note: Callable[[Comparison, int], object]
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def awaitTermination(self, timeout: float) -> bool:
+        for number, one in enumerate(self.comparisons):
+            self.note(one, number)
+        signal.raise_signal(signal.SIGINT)
+        return False
+
+    @property
+    def comparison(self) -> Comparison:
+        return self.comparisons[-1]
+
+
+@pytest.mark.parametrize(("last", "code"), [(OLD, 0), (NEW, 1)])
+def test_streams_are_compared_after_each_batch(
+    last: pa.Table,
+    code: int,
+    user_module: Callable[[str, str], None],
+    spark: object,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    user_module("streams_to_compare", STREAMS)
+    asked: dict[str, Any] = {}
+    some = [uc.compare(OLD, one, keys="k") for one in (NEW, last)]
+
+    def compare(old: Any, new: Any, *, on_batch: Callable[[Comparison, int], object], **options: Any) -> Live:
+        asked.update(options)
+        return Live(some, on_batch)
+
+    sides = ["streams_to_compare:counts", "streams_to_compare:most"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparisons, "compare", compare)
+        assert main(["compare", *sides, "--keys", "k", "--every", "1 second"]) == code
+    assert asked == {
+        "keys": ["k"],
+        "diff": None,
+        "tolerance": None,
+        "examples": 10,
+        "trigger": {"processingTime": "1 second"},
+    }
+    told = capsys.readouterr()
+    assert "Ctrl-C ends it" in told.err
+    assert told.out == f"batch 0: {some[0]}\nbatch 1: {some[1]}\n{some[1]}\n"
+
+
+def test_a_trigger_is_for_streams(sides: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "old.parquet", "new.csv", "--available-now"]) == 2
+    assert "trigger= compares two streams on Spark, and old is none" in capsys.readouterr().err
