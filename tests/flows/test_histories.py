@@ -74,6 +74,21 @@ def test_a_run_goes_on_after_its_history(draw: Any, seed: int, tmp_path: Path) -
     check_history(draw(r, flows), tables, r, tmp_path)
 
 
+@pytest.mark.parametrize(("options", "first"), [({}, 5), ({"diff": "w"}, 7), ({"processing_time": "seen"}, 5)])
+def test_the_row_of_an_id_that_a_history_shows(options: dict[str, str], first: int, tmp_path: Path) -> None:
+    """The later of two rows comes first: a stream without weights has shown it, and a history has the other."""
+    rows = pa.Table.from_pylist(
+        [{"ts": time, "k": "a", "id": 1, "x": x, "w": 1, "seen": seen} for time, x, seen in ((9, 5, 1), (3, 7, 2))],
+        SCHEMA,
+    )
+    once = uc.flow(SCHEMA, watermark="1 minute", **options).distinct("id", within="1 hour")  # type: ignore[arg-type]
+    sums = once.window("1 hour", "each row", "retracting").combine(x=uc.Sum("x"))
+    stream = sums.run([uc.Elements(rows.slice(place, 1)) for place in range(2)])
+    history = sums.run([], start=sums.seed(rows, to=f"{tmp_path}/seed"))
+    shown = [[row["x"] for row in run.to_pylist() for _ in range(row["diff"])][-1] for run in (stream, history)]
+    assert shown == [first, 5 if "processing_time" in options else 7]
+
+
 def hours(rows: Any = DAY, **options: Any) -> uc.Flow:
     source = uc.flow(rows, **{"watermark": "1 minute", **options})
     return source.window("1 hour", "each row", mode="retracting").combine(by="user", total=uc.Sum("x"))
