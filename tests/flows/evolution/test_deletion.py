@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -59,6 +60,38 @@ def test_a_flow_leaves_what_it_would_have_left_without_the_rows(seed: int, secon
     after = one.run([uc.Elements(more), uc.Watermark(None)], start=made.seed)
     kept = [row for row in rows if row["k"] != gone]
     assert left(before, after) == left(one.run([uc.Elements(kept), uc.Elements(more), uc.Watermark(None)]))
+
+
+def weighted(r: random.Random, count: int, kept: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows, some of which take out an earlier one of those that are kept, which becomes shorter."""
+    out = []
+    for row in drawn(r, count):
+        if kept and r.random() < 0.3:
+            out.append({**kept.pop(r.randrange(len(kept))), "w": -1})
+        else:
+            out.append({**row, "w": 1})
+            kept.append(out[-1])
+    return out
+
+
+@pytest.mark.parametrize("seed", seeds(60, 2_000))
+def test_a_join_of_weights_in_the_middle_loses_the_rows(seed: int, tmp_path: Path) -> None:
+    r = random.Random(seed)
+    one, other = (uc.flow(SCHEMA, watermark="30 seconds", diff="w", name=name) for name in "lr")
+    how, within = r.choice(["inner", "left", "full"]), r.choice([("-1 minute", "1 minute"), ("0 s", "1 hour")])
+    lateness = {"allowed_lateness": "10 days"}
+    pairs = one.join(other.rename(x="y", id="other"), on="k", how=how, within=within, **lateness)
+    days = pairs.window(r.choice(["1 day", "1 minute"]), "each row", "retracting", **lateness)
+    flow = days.combine(by=r.choice(["k", ("k", "id")]), n=uc.Count(), x=uc.Sum("x"), y=uc.Sum("y"))
+    gone, kept = r.choice("abc"), {name: list[dict[str, Any]]() for name in "lr"}
+    bundles = [(name, weighted(r, r.randint(1, 8), kept[name])) for name in r.choices("lr", k=r.randint(2, 6))]
+    before = flow.run([uc.Elements(rows, input=name) for name, rows in bundles])
+    made = deleted(before, tmp_path, uc.col("k") == gone)
+    others = {name: [row for row in rows if row["k"] != gone] for name, rows in kept.items()}
+    more = [uc.Elements(weighted(r, 5, others[name]), input=name) for name in "lr"]
+    more += [uc.Watermark(None, input=name) for name in "lr"]
+    without = [uc.Elements([row for row in rows if row["k"] != gone], input=name) for name, rows in bundles]
+    assert left(before, flow.run(more, start=made.seed)) == left(flow.run([*without, *more])), str(made)
 
 
 def test_steps_that_may_both_have_the_rows_are_refused(tmp_path: Path) -> None:
