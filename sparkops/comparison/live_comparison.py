@@ -39,7 +39,7 @@ class LiveComparison:
     """A query that compares two streams, and their difference so far; it has the methods of the query too.
 
     `uc.compare` makes it. `.comparison` has the verdict, counts and examples after the last batch that has ended. The
-    end of a `with` block stops the query. It has no checkpoint: a comparison that is started again begins anew.
+    end of a `with` block stops the query. It has no checkpoint: a comparison that is started again begins from nothing.
 
     >>> import uncombine as uc
     >>> spark = uc.session()
