@@ -80,7 +80,7 @@ def results(found: pa.Table, name: str, combiners: dict[str, uc.Combiner]) -> pa
 
 @ALL
 @pytest.mark.parametrize("seed", seeds(4))
-def test_rule_96_every_combiner_as_known_at_the_label(seed: int, combiners: dict[str, uc.Combiner]) -> None:
+def test_rule_90_every_combiner_as_known_at_the_label(seed: int, combiners: dict[str, uc.Combiner]) -> None:
     draw = random.Random(seed)
     labels, events = labels_of(15, seed), events_of(30, seed)
     names, closed = draw.sample(sorted(PERIODS), 2), draw.choice(["right", "left", "both", "neither"])
@@ -107,7 +107,7 @@ def served(labels: pa.Table, events: pa.Table) -> list[uc.Elements]:
 @ALL
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize("available", [None, "came"])
-def test_rule_97_what_is_served_is_what_is_trained_on(
+def test_rule_91_what_is_served_is_what_is_trained_on(
     seed: int, available: str | None, combiners: dict[str, uc.Combiner]
 ) -> None:
     """The first row that a stream gives of a label is that of the table; later ones are corrections."""

@@ -67,7 +67,7 @@ def whole(taken: Counter[Row], lookbacks: list[LookBack], min_rows: int, known: 
 @pytest.mark.parametrize("lateness", [0, 12])
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("emit", ["at_once", "final"])
-def test_rule_97_labels_are_corrected_by_the_events_that_they_see(
+def test_rule_91_labels_are_corrected_by_the_events_that_they_see(
     seed: int, lateness: int, known: bool, emit: Any
 ) -> None:
     draw = random.Random(seed)

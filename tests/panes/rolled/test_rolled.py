@@ -131,7 +131,7 @@ def test_rows_leave_the_state() -> None:
 
 
 @pytest.mark.parametrize("emit", ["at_once", "final"])
-def test_rule_93_a_row_reads_and_writes_its_neighbourhood(emit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_89_a_row_reads_and_writes_its_neighbourhood(emit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rolled = Rolled({"n": uc.Count()}, {"": LookBack(micros=10)}, "id", emit=emit, allowed_lateness="10 ms")
     run = Driven(RolledOperator(rolled, PLAIN))
     run.step(table_of([(time, "a", 1.0, 1) for time in range(9_000)], PLAIN), 9_000)
