@@ -24,6 +24,7 @@ from ..files.data_paths import DataPath
 from ..files.file_format import SKIP
 from ..files.files import Files
 from ..files.folder_columns import warn_of_differences
+from ..files.formats import BY_LINE
 from ..files.links import require_inside
 from ..files.listing import DataFile, list_data_files, list_files, lost_links
 from ..files.paths import parts_of
@@ -90,6 +91,12 @@ class FilesInput(Input):
     @property
     def may_lose(self) -> bool:
         return self.format.on_bad_file != "error" or self.format.leaves_rows_out
+
+    @property
+    def texts(self) -> pa.Schema | None:
+        """The types that the values of files of text must have; None of other files, and where options say more."""
+        plain = self.format.format in BY_LINE and not self.format.options
+        return self.format.schema if plain else None
 
     def replayed(self) -> Input:
         """The files for a replay, in which a bad row is left out, as in a stream."""

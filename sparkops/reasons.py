@@ -6,7 +6,7 @@ Guarded by tests/sparkops/test_reasons.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ def why(
         any.
     row
         In place of a window and a key, a row: its event time and its key, and the columns that filters read. It would
-        be taken in, or left out as late, bad, unassigned, or of a finished window.
+        be taken in, or left out as late, bad, unassigned, or of a finished window, or be unreadable in files of text.
     **key
         The key, a value for each column of `by=`; without `window=` it may be left out. Of several groupings with these
         columns the first one that has such a window is asked: a start and an end tell a later one.
@@ -117,7 +117,7 @@ def _longest(state: Checkpoint, key: Mapping[str, Any]) -> str:
             more = waiting.count() - 1
             told = _waiting(step, rows[0], _holder(state, step), {name: rows[0][name] for name in names})
             return f"{told}; {more:,} more window{'s' * (more != 1)} of step {step.number} wait" if more else told
-    of = f" of the key {_listed(key)}" if key else ""
+    of = _of(key)
     held = sum(step.rows.get("windows", 0) for step in groupings)
     return (
         f"no window{of} has rows that were not shown; the state holds {held:,} windows, and "
@@ -145,7 +145,7 @@ def _of_row(state: Checkpoint, row: Mapping[str, Any]) -> str:
         merges = str(step.made_by["window"]).startswith("Sessions")
         return rows if merges else [row for row in rows if timestamp(row["window"]["start"]) == start]
 
-    return row_reason(step, row, held)
+    return row_reason(step, row, held, timestamp(datetime.now(UTC)))
 
 
 def _bounds(window: datetime | str | tuple[datetime | str, datetime | str]) -> tuple[int, int | None]:
@@ -283,8 +283,8 @@ def _absent(step: StoredStep, moment: datetime, key: Mapping[str, Any]) -> str:
     if step.watermark is None or step.watermark <= moment:
         return f"{head}: none of its rows has been taken in{left_out}"
     return (
-        f"{head}: it has expired, or none of its rows has been taken in, and the state does not say which; the "
-        f"watermark, {_text(step.watermark)}, has passed it{left_out}"
+        f"{head}: it has expired, or none of its rows has been taken in, and the state does not say which, so look "
+        f"into the table; the watermark, {_text(step.watermark)}, has passed it{left_out}"
     )
 
 

@@ -118,6 +118,11 @@ class SparkSource(Source[Flow], Engine[Flow]):
         """True if the library itself knows which parts of a stream are read."""
         return self.input.planner is not None
 
+    @property
+    def texts(self) -> pa.Schema | None:
+        """The types that the values of files of text must have, so that their row can be read; None of other inputs."""
+        return self.input.texts if isinstance(self.input, FilesInput) else None
+
     @cached_property
     def route_input(self) -> Input:
         """The input whose rows a route takes: the files of a DataFrame, where that is faster."""

@@ -25,7 +25,7 @@ PARTS = {
 }
 """The parts that an earlier version did not note, in words."""
 
-_APART = frozenset({"stage", "filters", "lateness", *PARTS})
+_APART = frozenset({"stage", "filters", "lateness", "future", "typed", *PARTS})
 """The parts that are compared in a way of their own, or that decide nothing."""
 
 

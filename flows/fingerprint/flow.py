@@ -69,6 +69,8 @@ class Fingerprints:
             **{name: _stable(value) for name, value in stage.state_options(*schemas).items()},
             "time": [_own_time(stage), *(_time_of(feed.leaf) for feed in step.feeds)],
             **({"planned": planned} if any(planned) else {}),
+            "future": [_future(feed.leaf) for feed in step.feeds],
+            **({"typed": typed} if any(typed := [_typed(step, feed) for feed in step.feeds]) else {}),
             "messages": [None if feed.leaf is None else feed.leaf.settings.changelog for feed in step.feeds],
             "steps": [bounded(fixed) for fixed, _ in ways],
             "filters": [bounded(free) for _, free in ways],
@@ -112,6 +114,22 @@ def _time_of(leaf: Leaf | None) -> str | None:
         return "the time of arrival"
     computed = leaf.settings.event_time
     return leaf.settings.time if computed is None else _short(repr(computed.value))
+
+
+def _future(leaf: Leaf | None) -> list[str | None] | None:
+    """How far the rows of a source may lie in the future, in microseconds, and the column of their processing times."""
+    if leaf is None or leaf.settings.max_future is None:
+        return None
+    return [str(int(leaf.settings.max_future)), leaf.settings.processing_time]
+
+
+def _typed(step: Step, feed: Feed) -> list[list[str]] | None:
+    """The columns of files of text with the types that their values must have, so that a row can be read."""
+    texts: pa.Schema | None = None if feed.leaf is None else getattr(feed.leaf.source, "texts", None)
+    if feed.leaf is None or texts is None:
+        return None
+    wanted = [name for name in _columns(step, feed, feed.leaf) if name in texts.names]
+    return [[name, str(texts.field(name).type)] for name in wanted[:MOST_ENTRIES]]
 
 
 def inputs_of(step: Step) -> list[str]:

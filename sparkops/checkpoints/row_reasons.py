@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pcsv
 
 from ... import windows
 from ...combiners.expressions.expr import Expr
 from ...combiners.read_repr import EXPRESSIONS, Unreadable, read_value
+from ...combiners.rows.type_names import type_named
 from ...errors import InvalidArgument, UncombineError
 from ...windows import Span, Window, timestamp
 from ...windows.grid import later
@@ -27,13 +29,18 @@ from .instants import timestamps_of
 
 _WINDOWS = {name: getattr(windows, name) for name in ("Calendar", "Fixed", "Global", "Sessions", "Sliding")}
 
+_NULLS = frozenset(pcsv.ConvertOptions().null_values)
+"""The texts that a CSV file has in place of a value."""
+
 Held = Callable[[int, int], list[dict[str, Any]]]
 """The windows of the key that a state holds and that overlap a start and an end."""
 
 
-def row_reason(step: StoredStep, row: Mapping[str, Any], held: Held) -> str:
-    """The sentence about a row of a grouping."""
+def row_reason(step: StoredStep, row: Mapping[str, Any], held: Held, clock: int) -> str:
+    """The sentence about a row of a grouping that would come at this processing time, if it has none of its own."""
     made_by = step.made_by
+    if (words := _unreadable(made_by, row)) is not None:
+        return f"the row would be unreadable: {words}"
     (column, *_) = made_by["time"]
     if column is None or column not in row:
         raise InvalidArgument(
@@ -48,12 +55,80 @@ def row_reason(step: StoredStep, row: Mapping[str, Any], held: Held) -> str:
         time = None
     if time is None:
         return f"the row would be left out as bad: {row[column]!r} in {column!r} is no time"
+    if (words := _too_far(step, row, time, clock)) is not None:
+        return words
     bounds = _assigned(made_by, time)
     if bounds is None:
         return f"what becomes of the row is not known here: its windows are {made_by['window']}, which reads more of it"
     if not bounds:
         return "the row would be left out as unassigned: no window has its time"
     return "; ".join(_judged(step, bounds, held))
+
+
+def _unreadable(made_by: Mapping[str, Any], row: Mapping[str, Any]) -> str | None:
+    """The first value that no file of text can have in its column; None if each input can have all of them."""
+    misfits = [
+        next(
+            (f"{row[name]!r} is no {kind} for {name!r}" for name, kind in typed if _misfits(row.get(name), kind)), None
+        )
+        for typed in made_by.get("typed", [None])
+        if typed is not None
+    ]
+    return misfits[0] if misfits and all(misfits) and len(misfits) == len(made_by["typed"]) else None
+
+
+def _misfits(value: object, kind: str) -> bool:
+    """True if a value is none of a type, in whatever form a file has it."""
+    to = type_named(kind)
+    if value is None or to is None or pa.types.is_string(to) or pa.types.is_large_string(to):
+        return False
+    try:
+        if pa.types.is_timestamp(to):
+            timestamp(value)  # type: ignore[arg-type]
+        elif isinstance(value, str):
+            return value not in _NULLS and not _is_read(value, to)
+        else:
+            pa.scalar(value, to)  # which cuts what a whole number cannot have
+            return isinstance(value, float) and pa.types.is_integer(to) and not value.is_integer()
+    except (UncombineError, pa.ArrowException, ValueError, TypeError, OverflowError):
+        return True
+    return False
+
+
+def _is_read(text: str, to: pa.DataType) -> bool:
+    try:
+        pa.array([text]).cast(to)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def _too_far(step: StoredStep, row: Mapping[str, Any], time: int, clock: int) -> str | None:
+    """The sentence about a row that lies too far in the future; None if it does not."""
+    if (futures := step.made_by.get("future")) is None:
+        unknown = "an earlier version did not note max_future= of its source"
+        return f"what becomes of the row is not known here: {unknown}" if time > clock else None
+    limits = [
+        None if future is None else (int(future[0]), _clock_of(step, row, future[1], clock)) for future in futures
+    ]
+    ahead = [(time - now, limit) for limit, now in filter(None, limits) if time > now + limit]
+    if not ahead:
+        return None
+    if len(ahead) < len(limits):
+        return "what becomes of the row is not known here: the max_future= of its inputs differ"
+    by, limit = max(ahead, key=lambda one: one[1])
+    return (
+        f"the row would be left out as bad: its time {_moment(time)} is {timedelta(microseconds=by)} after processing "
+        f"time, more than max_future={Span(limit)}"
+    )
+
+
+def _clock_of(step: StoredStep, row: Mapping[str, Any], column: str | None, clock: int) -> int:
+    if column is None:
+        return clock
+    if row.get(column) is None:
+        raise InvalidArgument(f"row= needs the processing time of step {step.number}, in a column {column!r}")
+    return timestamp(row[column])
 
 
 def _filtered(made_by: Mapping[str, Any], row: Mapping[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -72,8 +73,8 @@ def test_a_window_that_waits_for_the_watermark(spark: SparkSession, tmp_path: Pa
     ran(totals, tmp_path / "c")
     assert uc.why(uc.checkpoint(tmp_path / "c", spark=spark), window="1970-01-01", user="c") == (
         "the state has no window at 1970-01-01 00:00:00 of user='c': it has expired, or none of its rows has been "
-        "taken in, and the state does not say which; the watermark, 1970-01-01 00:04:30, has passed it; of all rows of "
-        "the step 1 late were left out"
+        "taken in, and the state does not say which, so look into the table; the watermark, 1970-01-01 00:04:30, has "
+        "passed it; of all rows of the step 1 late were left out"
     )
 
 
@@ -144,7 +145,7 @@ def test_without_a_window_it_is_the_one_that_waits_longest(spark: SparkSession, 
     ran(minutes, tmp_path / "c")
     ran(minutes, tmp_path / "c")
     assert uc.why(tmp_path / "c", user="a") == (
-        "no window of the key (user) has rows that were not shown; the state holds 5 windows, and "
+        "no window of user='a' has rows that were not shown; the state holds 5 windows, and "
         "uc.why(query, window='2026-05-01 12:00', user='ada') says of one of them what it waits for"
     )
 
@@ -175,6 +176,29 @@ def test_a_row_is_judged(spark: SparkSession, tmp_path: Path) -> None:
         uc.why(tmp_path / "c", row={"ts": 0, "user": "c"}, user="c")
     with pytest.raises(InvalidArgument, match=r"needs the columns of a key: the checkpoint .* has \(user\) of step 1"):
         uc.why(tmp_path / "c", row={"ts": 0})
+
+
+def test_a_row_of_files_of_text_is_judged_as_the_query_judges_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a bad and of an unreadable row."""
+    rows = [{"ts": "1970-01-01T00:00:10Z", "user": "a", "x": 1}]
+    asked = [*rows, {**rows[0], "ts": "2200-05-01T12:00:00Z"}, {**rows[0], "x": "hot"}, {**rows[0], "ts": "yesterday"}]
+    (tmp_path / "in").mkdir()
+    for name, some in (("a", rows), ("b", asked)):
+        (tmp_path / "in" / f"{name}.json").write_text("".join(json.dumps(row) + "\n" for row in some))
+        minutes = source(spark, tmp_path / "in", watermark="1 hour").window("1 minute")
+        totals = minutes.combine(by="user", total=uc.Sum("x"))
+        writer = totals.write_stream(checkpoint=tmp_path / "c").format("noop").trigger(availableNow=True)
+        query = writer.start()
+        query.awaitTermination()
+    progress = uc.progress(query)
+    assert progress is not None
+    assert (progress.stages[0].rows_in, progress.rows_bad, progress.rows_unreadable) == (2, 1, 2)
+    said = [uc.why(query, row=row) for row in asked]
+    assert said[0].startswith("the row would be taken in, by its window 1970-01-01 00:00:00 - 1970-01-01 00:01:00")
+    assert said[1].startswith("the row would be left out as bad: its time 2200-05-01 12:00:00 is ")
+    assert said[1].endswith(" after processing time, more than max_future=1 day")
+    assert said[2] == "the row would be unreadable: 'hot' is no int64 for 'x'"
+    assert said[3] == "the row would be unreadable: 'yesterday' is no timestamp[us, tz=UTC] for 'ts'"
 
 
 def test_what_cannot_be_asked_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,14 +23,17 @@ WINDOWS = ["1 minute", "sessions 40 seconds", uc.Sliding("2 minutes", "1 minute"
 ONCE = uc.AfterCount(2)
 
 
-def said(flow: uc.Flow, entries: list[Any], row: dict[str, Any]) -> str:
-    """The sentence about a row after some entries."""
+DAY = 86_400 * SECOND
+
+
+def said(flow: uc.Flow, entries: list[Any], row: dict[str, Any], clock: int = START, **more: Any) -> str:
+    """The sentence about a row that comes at this processing time after some entries."""
     run = LocalRun(flow)
     run.all(entries)
     (shard,) = run.shards.values()
     (made_by,) = fingerprints(flow, run.graph)
     state = shard.state
-    stored = StoredStep(1, "", {"windows": 1}, 0, 1, instant_of(state.watermark), None, {}, {}, made_by)
+    stored = StoredStep(1, "", {"windows": 1}, 0, 1, instant_of(state.watermark), None, {}, {}, {**made_by, **more})
     rows = shown_state("windows", state, made_by).to_pylist()
 
     def held(start: int, end: int) -> list[dict[str, Any]]:
@@ -41,7 +44,7 @@ def said(flow: uc.Flow, entries: list[Any], row: dict[str, Any]) -> str:
             found += [one] if one["k"] == row["k"] and overlaps else []
         return found
 
-    return row_reason(stored, row, held)
+    return row_reason(stored, row, held, clock)
 
 
 @pytest.mark.parametrize("seed", seeds(200, 3_000))
@@ -49,7 +52,9 @@ def test_a_row_becomes_what_was_said(seed: int) -> None:
     r = random.Random(seed)
     trigger = r.choice(["each row", ONCE, None])
     window = r.choice(WINDOWS[:3] if trigger is None else WINDOWS)
-    flow = uc.flow(SCHEMA, watermark="30 seconds").filter(uc.col("x") > 1)
+    clock, future = START + r.randint(0, 300) * SECOND, r.choice(["1 minute", "1 day", None])
+    seen = {"processing_time": "seen"} if r.random() < 0.3 else {}
+    flow = uc.flow(SCHEMA, watermark="30 seconds", max_future=future, **seen).filter(uc.col("x") > 1)
     lateness = r.choice(["0 seconds", "20 seconds", "2 minutes"])
     totals = flow.window(window, trigger, "accumulating", allowed_lateness=lateness, allow_finish=True)
     counts = totals.combine(by="k", n=uc.Count())
@@ -57,10 +62,13 @@ def test_a_row_becomes_what_was_said(seed: int) -> None:
         {"ts": START + r.randint(0, 300) * SECOND, "k": r.choice("ab"), "x": r.randint(0, 9)}
         for _ in range(r.randint(1, 12))
     ]
-    entries: list[Any] = [uc.Elements([row]) for row in rows]
-    row = {"ts": r.choice([None, START + r.randint(-60, 300) * SECOND]), "k": r.choice("ab"), "x": r.randint(0, 9)}
-    text = said(counts, entries, row)
-    result = counts.run([*entries, uc.Elements([row])])
+    entries: list[Any] = [uc.Elements([{**row, "seen": clock}], at=None if seen else clock) for row in rows]
+    time = r.choice(
+        [None, START + r.randint(-60, 300) * SECOND, clock + r.choice([60 * SECOND, DAY]) + r.randint(-1, 1)]
+    )
+    row = {"ts": time, "k": r.choice("ab"), "x": r.randint(0, 9), "seen": clock}
+    text = said(counts, entries, row, START - DAY if seen else clock)
+    result = counts.run([*entries, uc.Elements([row], at=None if seen else clock)])
     last = result.left_out.to_pylist()[-1:]
     reasons = [one["why"] for one in last if one["step"] == len(entries)]
     if row["x"] <= 1:
@@ -86,5 +94,41 @@ def test_the_sentences() -> None:
         "expired with allowed_lateness=1 minute, for the watermark is 2016-01-20 12:04:30"
     )
     assert said(counts, far, {**row, "ts": "noon"}) == "the row would be left out as bad: 'noon' in 'ts' is no time"
+    assert said(counts, far, {**row, "ts": "2017-01-20"}) == (
+        "the row would be left out as bad: its time 2017-01-20 00:00:00 is 365 days, 12:00:00 after processing time, "
+        "more than max_future=1 day"
+    )
     with pytest.raises(InvalidArgument, match=r"needs the event time of step 1, in a column 'ts': it has 'k'"):
         said(counts, far, {"k": "a"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "misfits"),
+    [
+        ("double", [None, 5, 5.5, "5.5", "n/a"], ["hot", "5,5", [5]]),
+        ("int64", [5, "5"], [5.5, "5.5", "many", 1 << 70]),
+        ("timestamp[us, tz=UTC]", ["2016-01-20 12:00", START], ["yesterday", 5.5]),
+        ("date32[day]", ["2016-01-20"], ["soon"]),
+        ("string", ["hot", 5], []),
+        ("list<item: int64>", ["hot"], []),
+    ],
+)
+def test_a_value_that_no_file_can_have_makes_a_row_unreadable(kind: str, fits: list[Any], misfits: list[Any]) -> None:
+    counts = uc.flow(SCHEMA).window("1 minute").combine(by="k", n=uc.Count())
+    row, typed = {"ts": START, "k": "a"}, [["v", kind]]
+    for value in fits:
+        assert "would be taken in" in said(counts, [], {**row, "v": value}, typed=[typed])
+    for value in misfits:
+        words = f"the row would be unreadable: {value!r} is no {kind} for 'v'"
+        assert said(counts, [], {**row, "v": value}, typed=[typed]) == words
+        assert "would be taken in" in said(counts, [], {**row, "v": value}, typed=[typed, None])
+
+
+def test_what_is_not_known_of_the_future_is_said() -> None:
+    counts = uc.flow(SCHEMA, processing_time="seen", watermark="1 minute").window("1 minute").combine(n=uc.Count())
+    row, limit = {"ts": START + 2 * DAY, "k": "a"}, [str(DAY), None]
+    with pytest.raises(InvalidArgument, match="row= needs the processing time of step 1, in a column 'seen'"):
+        said(counts, [], row)
+    assert "the max_future= of its inputs differ" in said(counts, [], row, future=[limit, None])
+    assert "an earlier version did not note max_future=" in said(counts, [], row, future=None)
+    assert "would be taken in" in said(counts, [], {**row, "ts": START}, future=None)
