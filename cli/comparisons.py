@@ -21,10 +21,10 @@ from ..errors import InvalidArgument, UncombineError
 from ..files.files import Files
 from ..flows.flow import Flow
 from ..tables.comparison.comparison import Comparison
+from ..tables.interrupts import PATIENCE, interrupts
 from ..tables.targets import is_target
 from .failures import Failed, failures_of
 from .file_rows import add_format
-from .interrupts import PATIENCE, interrupts
 from .module_names import flow_at
 from .parser import Parser, count_of
 from .row_texts import json_lines

@@ -16,8 +16,8 @@ from ..flows.flow_steps import last_groupings, weight_of
 from ..flows.result import Result
 from ..panes.grouping.grouping import DIFF
 from ..tables import target_of
+from ..tables.interrupts import PATIENCE, interrupts
 from .failures import failures_of
-from .interrupts import PATIENCE, interrupts
 from .module_names import flow_at
 from .parser import Parser
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of

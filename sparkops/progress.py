@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.flow import Flow
+from ..tables.interrupts import ended_within, interrupts
 from ..windows import MAX_TIME, MIN_TIME
+from .measuring.number_words import counted_noun, shown_size
 from .naming import FILES, Label, parsed, shown_names
 from .routes.pass_through import LOST
 from .routes.shard_rows import CLOCKS, COUNTS, INPUTS, LATENESS, SOURCES
@@ -109,23 +112,23 @@ class StageProgress:
 
     @property
     def lag(self) -> timedelta | None:
-        """The time from the watermark to the clock."""
-        if self.watermark is None or self.processing_time is None:
-            return None
-        return self.processing_time - self.watermark
-
-    @property
-    def event_lag(self) -> timedelta | None:
         """The time from the watermark to the latest event time seen, which does not grow with the age of the data."""
         if self.watermark is None or self.latest is None:
             return None
         return max(self.latest - self.watermark, timedelta(0))
 
+    @property
+    def clock_lag(self) -> timedelta | None:
+        """The time from the watermark to the clock."""
+        if self.watermark is None or self.processing_time is None:
+            return None
+        return self.processing_time - self.watermark
+
     def to_dict(self) -> dict[str, Any]:
         """The counts and times, with the number of panes and the lags in seconds, as values that JSON has."""
         counts = {**asdict(self), "lateness": list(self.lateness)}
         times = {name: None if counts[name] is None else counts[name].isoformat() for name in CLOCKS}
-        lags = {"lag_seconds": self.lag, "event_lag_seconds": self.event_lag}
+        lags = {"lag_seconds": self.lag, "clock_lag_seconds": self.clock_lag}
         seconds = {name: None if lag is None else lag.total_seconds() for name, lag in lags.items()}
         sources = [source.to_dict() for source in self.sources]
         return {**counts, **times, "sources": sources, "panes": self.panes, **seconds}
@@ -133,12 +136,15 @@ class StageProgress:
     def __str__(self) -> str:
         mark = "none" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}"
         lag = "" if self.lag is None else f" (lag {timedelta(seconds=int(self.lag.total_seconds()))})"
-        lost = self.rows_dropped + self.rows_finished + self.rows_unassigned + self.rows_bad
+        panes = counted_noun(
+            self.panes, "pane", early=self.panes_early, on_time=self.panes_on_time, late=self.panes_late
+        )
+        lost = {"late": self.rows_dropped, "finished": self.rows_finished}
+        lost |= {"unassigned": self.rows_unassigned, "bad": self.rows_bad}
         return (
-            f"{self.rows_in:,} row{'s' * (self.rows_in != 1)} in, "
-            f"panes {self.panes_early:,} early {self.panes_on_time:,} on time "
-            f"{self.panes_late:,} late, {self.retractions:,} retracted, {lost:,} rows left out, "
-            f"watermark {mark}{lag}, {self.windows_held:,} windows in {_size(self.state_bytes)}"
+            f"{counted_noun(self.rows_in, 'row')} in, {panes}, {self.retractions:,} retracted, "
+            f"{counted_noun(sum(lost.values()), 'row', ' left out', **lost)}, watermark {mark}{lag}, "
+            f"{self.windows_held:,} windows in {shown_size(self.state_bytes)}"
         )
 
 
@@ -337,23 +343,20 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     >>> writer = counts.write_stream(checkpoint=tempfile.mkdtemp()).format("noop")
     >>> uc.watch(writer.trigger(once=True).start())  # doctest: +ELLIPSIS
     <BLANKLINE>
-    ...batch 0, ... s: 10 rows in, panes 0 early 0 on time 0 late, ...
+    ...batch 0, ... s: 10 rows in, 0 panes, 0 retracted, ...
     """
     _check_query(query, "watch()")
     if every <= 0:
         raise InvalidArgument(f"every= must be more than 0 seconds, but is {every!r}")
     out = sys.stdout if out is None else out
-    width = 0
-    running = True
-    try:
-        while running:
-            running = not query.awaitTermination(every)
+    width, running = 0, True
+    with suppress(KeyboardInterrupt), interrupts() as interrupted:
+        while running and not interrupted():
+            running = not ended_within(query.awaitTermination, every, interrupted)
             line = str(progress(query) or f"waiting for the first batch: {query.status['message']}")
             out.write("\r" + line.ljust(width))
             out.flush()
             width = len(line)
-    except KeyboardInterrupt:
-        pass
     out.write("\n")
 
 
@@ -390,11 +393,3 @@ def _time(micros: int | None) -> datetime | None:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         return None
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"

@@ -1,24 +1,27 @@
 """Ctrl-C, where a call waits that it must not break.
 
-Guarded by tests/cli/test_interrupts.py.
+Guarded by tests/tables/test_interrupts.py.
 """
 
 from __future__ import annotations
 
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 0.5
-"""The seconds between two looks if the user has ended a stream."""
+"""The longest wait in which an interrupt is not noticed, in seconds."""
 
 
 @contextmanager
 def interrupts() -> Iterator[Callable[[], bool]]:
     """Note the first Ctrl-C in the block, and give a function that says if it has come; a second one is raised.
 
-    PySpark's own handler calls the JVM while another call waits for it, and writes two tracebacks.
+    PySpark's own handler calls the JVM while another call waits for it, and writes two tracebacks. A thread that is not
+    the main one hears of no Ctrl-C.
 
     >>> with interrupts() as come:
     ...     come()
@@ -32,6 +35,9 @@ def interrupts() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         came = True
 
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
     before = signal.signal(signal.SIGINT, note)
     try:
         yield lambda: came
@@ -39,7 +45,20 @@ def interrupts() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-__all__ = ["PATIENCE", "interrupts"]
+def ended_within(ended: Callable[[float], bool | None], seconds: float, interrupted: Callable[[], bool]) -> bool:
+    """Wait for an end for some seconds, or until an interrupt, which is noticed within half a second; true at the end.
+
+    >>> ended_within(lambda seconds: True, 60, lambda: False), ended_within(lambda seconds: True, 60, lambda: True)
+    (True, False)
+    """
+    until = time.monotonic() + seconds
+    while not interrupted() and (left := until - time.monotonic()) > 0:
+        if ended(min(left, PATIENCE)):
+            return True
+    return False
+
+
+__all__ = ["PATIENCE", "ended_within", "interrupts"]
 
 
 def __dir__() -> list[str]:

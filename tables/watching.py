@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..panes.showing import TablePreview, shown_rows
+from .interrupts import ended_within, interrupts
 
 Show = Callable[[pa.Table], object]
 """Shows the first rows of a table, and one row more if there are more."""
@@ -36,15 +37,13 @@ def watched(
         raise InvalidArgument(f"every= must be more than 0 seconds, but is {every!r}")
     show = _display(out, name, rows)
     before, running = "", True
-    try:
-        while running:
-            running = not ended(every)
+    with suppress(KeyboardInterrupt), interrupts() as interrupted:
+        while running and not interrupted():
+            running = not ended_within(ended, every, interrupted)
             table = read(rows + 1)
             if (text := shown_rows(table, rows, name, whole=False).text()) != before:
                 show(table)
                 before = text
-    except KeyboardInterrupt:
-        pass
 
 
 def _display(out: TextIO | None, name: str, rows: int) -> Show:

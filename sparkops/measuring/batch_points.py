@@ -96,7 +96,7 @@ def _of_stage(here: tuple[str, str, str], trigger: str, stage: StageProgress) ->
     yield Point(of.CHUNKS, here, stage.chunks)
     times = {of.WATERMARK: stage.watermark, of.LATEST: stage.latest}
     yield from (Point(instrument, here, time.timestamp()) for instrument, time in times.items() if time is not None)
-    lags = {of.WATERMARK_LAG: stage.event_lag, of.CLOCK_LAG: stage.lag}
+    lags = {of.WATERMARK_LAG: stage.lag, of.CLOCK_LAG: stage.clock_lag}
     yield from (Point(instrument, here, lag.total_seconds()) for instrument, lag in lags.items() if lag is not None)
     yield from _of_sources(here, stage)
 

@@ -127,7 +127,7 @@ def test_the_progress_that_a_server_sends_has_the_numbers() -> None:
     near = uc.progress(about | {"observedMetrics": metrics})
     assert uc.progress(about | {"observedMetrics": {name: far(row) for name, row in metrics.items()}}) == near
     assert near is not None
-    assert str(near).startswith("batch 4, 1.5 s, 3 files skipped: 7 rows in, panes 0 early 0 on time 2 late, ")
+    assert str(near).startswith("batch 4, 1.5 s, 3 files skipped: 7 rows in, 2 panes (2 late), ")
 
 
 def reached_into(source: str) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +42,7 @@ def test_a_batch_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
         log.batch({"id": "of others", "runId": "u", "batchId": 0, "durationMs": {}})
         log.name("q", "table 'totals' of shop.db")
         log.batch({"id": "q", "runId": "r", "batchId": 8, "durationMs": {"triggerExecution": 900}})
-    line = "batch 7, 1.2 s: 10 rows in, panes 0 early 0 on time 2 late, 0 retracted, 0 rows left out, watermark"
+    line = "batch 7, 1.2 s: 10 rows in, 2 panes (2 late), 0 retracted, 0 rows left out, watermark"
     assert [words.partition(line)[0] for words in caplog.messages[:2]] == ["the query 'q': ", "the query 'visits': "]
     assert caplog.messages[2:] == ["table 'totals' of shop.db: batch 8, 0.9 s"]
     numbers: Any = vars(caplog.records[0])["progress"]
@@ -82,7 +83,14 @@ def test_nothing_is_said_that_nobody_asked_for(caplog: pytest.LogCaptureFixture)
 
 def test_numbers_as_plain_values() -> None:
     at = datetime(2024, 5, 1, 12, tzinfo=UTC)
-    stage = StageProgress(rows_in=3, panes_early=1, panes_late=2, watermark=at, processing_time=at.replace(minute=2))
+    stage = StageProgress(
+        rows_in=3,
+        panes_early=1,
+        panes_late=2,
+        watermark=at,
+        latest=at.replace(second=30),
+        processing_time=at.replace(minute=2),
+    )
     progress = Progress(
         7, 1.25, {"clicks": FlowProgress((stage, StageProgress()), 4, 5), "views": FlowProgress((), 1, 2)}
     )
@@ -93,10 +101,23 @@ def test_numbers_as_plain_values() -> None:
     assert (numbers["batch"], numbers["seconds"]) == (7, 1.25)
     assert (clicks["files_skipped"], clicks["rows_unreadable"]) == (4, 5)
     first, second = clicks["stages"]
-    assert (first["rows_in"], first["panes"], first["panes_late"], first["lag_seconds"]) == (3, 3, 2, 120)
+    assert (first["rows_in"], first["panes"], first["panes_late"]) == (3, 3, 2)
+    assert (first["lag_seconds"], first["clock_lag_seconds"]) == (30, 120)
     assert (first["watermark"], second["watermark"]) == ("2024-05-01T12:00:00+00:00", None)
     assert first["watermark"] == stage.watermark.isoformat() if stage.watermark else False
-    assert second["lag_seconds"] is None
+    assert (second["lag_seconds"], second["clock_lag_seconds"]) == (None, None)
+
+
+def test_the_line_says_the_reasons_and_the_lag_of_event_time() -> None:
+    at = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    stage = StageProgress(rows_in=1, panes_early=1, panes_on_time=3_000, panes_late=2, rows_dropped=1, rows_bad=1)
+    times = {"watermark": at, "latest": at.replace(second=30), "processing_time": at.replace(year=2026)}
+    assert str(replace(stage, retractions=2, **times)) == (
+        "1 row in, 3,003 panes (1 early, 3,000 on time, 2 late), 2 retracted, 2 rows left out (1 late, 1 bad), "
+        "watermark 2024-05-01 12:00:00 (lag 0:00:30), 0 windows in 0 B"
+    )
+    others = str(StageProgress(panes_late=1, rows_finished=1))
+    assert others.startswith("0 rows in, 1 pane (1 late), 0 retracted, 1 row left out (1 finished), watermark none, ")
 
 
 def flow_of(spark: SparkSession, folder: Path) -> uc.Flow:

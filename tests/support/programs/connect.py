@@ -68,7 +68,7 @@ def run(spark: SparkSession, folder: Path) -> None:
         [stage.rows_in, stage.rows_bad, stage.panes, stage.retractions, stage.windows_held, str(stage.watermark)]
         for stage in seen.flows["rows"].stages
     ]
-    sizes = [stage.state_bytes > 0 and stage.lag is not None for stage in seen.flows["rows"].stages]
+    sizes = [stage.state_bytes > 0 and stage.clock_lag is not None for stage in seen.flows["rows"].stages]
     print(json.dumps([seen.batch, seen.files_skipped, shown, sizes]), flush=True)
 
 
