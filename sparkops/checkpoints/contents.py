@@ -164,9 +164,9 @@ class Checkpoint:
         return self.df(step, part).toArrow()
 
     def largest(self, step: int = 1, n: int = 20, part: str | None = None) -> pa.Table:
-        """The `n` rows of the state of a step that have the most bytes."""
-        df = self.df(step, part)
-        return df.orderBy(df["bytes"].desc()).limit(n).toArrow()
+        """The `n` rows of the state of a step that have the most bytes, which are in the column `bytes`."""
+        self._step(step, f": write largest(1, {step!r}) for {step!r} rows of step 1")
+        return self.df(step, part).orderBy(F.col("bytes").desc()).limit(n).toArrow()
 
     def changes(self, first: int, last: int, step: int = 1, part: str | None = None) -> DataFrame:
         """The rows of the state of a step that changed from after one batch to after another, as a DataFrame.
@@ -233,11 +233,11 @@ class Checkpoint:
         schema = spark_schema(pa.ipc.read_schema(pa.py_buffer(bytes(sample[0]["schema"]))))
         return one.shards.mapped(_Rows(name, one.step.made_by), schema, one.manifests)
 
-    def _step(self, number: int) -> _StoredShards:
+    def _step(self, number: int, remedy: str = "") -> _StoredShards:
         found = {one.step.number: one for one in self._stored}
         if number not in found:
             raise InvalidArgument(
-                f"the checkpoint {self.path!r} has state of the steps {sorted(found)}, and not of {number!r}"
+                f"the checkpoint {self.path!r} has state of the steps {sorted(found)}, and not of {number!r}{remedy}"
             )
         return found[number]
 

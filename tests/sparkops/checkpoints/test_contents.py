@@ -71,6 +71,8 @@ def test_the_windows_of_a_grouping(spark: SparkSession, tmp_path: Path) -> None:
     assert windows["expires"].to_pylist() == [row["end"] for row in windows["window"].to_pylist()]
     assert found.rows(2)["results"].to_pylist() == [{"n": 4}]
     assert found.largest(1, 2).num_rows == 2
+    with pytest.raises(InvalidArgument, match=r"not of 20: write largest\(1, 20\) for 20 rows of step 1"):
+        found.largest(20)
     assert found.largest(1, 1)["bytes"].to_pylist() == [max(windows["bytes"].to_pylist())]
     assert [(row["step"], row["source"], row["watermark"], row["holds"]) for row in found.sources().to_pylist()] == [
         (1, None, at(40), True),
