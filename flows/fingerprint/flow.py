@@ -117,7 +117,7 @@ def _time_of(leaf: Leaf | None) -> str | None:
 
 
 def _future(leaf: Leaf | None) -> list[str | None] | None:
-    """How far the rows of a source may lie in the future, in microseconds, and the column of their processing times."""
+    """The microseconds by which rows of a source may lie in the future, and the column of their processing times."""
     if leaf is None or leaf.settings.max_future is None:
         return None
     return [str(int(leaf.settings.max_future)), leaf.settings.processing_time]

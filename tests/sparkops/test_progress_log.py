@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,6 +119,21 @@ def test_the_line_says_the_reasons_and_the_lag_of_event_time() -> None:
     )
     others = str(StageProgress(panes_late=1, rows_finished=1))
     assert others.startswith("0 rows in, 1 pane (1 late), 0 retracted, 1 row left out (1 finished), watermark none, ")
+
+
+def test_ctrl_c_ends_the_watch_outside_of_calls_into_the_jvm(capsys: pytest.CaptureFixture[str]) -> None:
+    """A handler that raises would break the call that waits; the watch lets it end."""
+    calls = list[float]()
+
+    def wait(seconds: float) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        calls.append(seconds)
+        return False
+
+    before = signal.getsignal(signal.SIGINT)
+    uc.watch(SimpleNamespace(awaitTermination=wait, lastProgress=None, status={"message": "idle"}), every=60)  # type: ignore[arg-type]
+    assert (calls, signal.getsignal(signal.SIGINT)) == ([0.5], before)
+    assert capsys.readouterr().out == "\rwaiting for the first batch: idle\n"
 
 
 def flow_of(spark: SparkSession, folder: Path) -> uc.Flow:
