@@ -142,8 +142,8 @@ def _moments(rows: Sequence[Mapping[str, Any]], time: str | None) -> tuple[list[
             following = aware(moment) if row["diff"] > 0 else following
             out.append(following)
         return out[::-1], True
-    steps = [row.get("step") for row in rows]
-    order = range(len(rows)) if len(set(steps)) == 1 else steps
+    steps: list[Any] = [row.get("step") for row in rows]
+    order = list(range(len(rows))) if len(set(steps)) == 1 else steps
     return [from_micros(60_000_000 * place) for place in order], False
 
 
