@@ -11,7 +11,7 @@ from io import IOBase
 from typing import TYPE_CHECKING, Any, Never
 
 from .changelogs.base import Changelog
-from .changelogs.flows import UnreadSource, flow_over
+from .changelogs.flows import MessageTypes, UnreadSource, flow_over
 from .combiners.expressions.expr import Expr
 from .errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest, require_column
 from .files.files import OF_FILES, Files
@@ -149,7 +149,7 @@ def flow(
         settings = by_partition(settings)
     if isinstance(rows, TableChanges):
         settings = with_weights(replace(settings, diff=diff or "diff"), changelog is not None)
-    unread = _opened(rows, spark, settings, streaming, tuned, changelog is not None)
+    unread = _opened(rows, spark, settings, streaming, tuned, getattr(changelog, "typed", None))
     try:
         over = without_partition(flow_over(unread, settings, changelog))
     except UnknownColumn:
@@ -177,9 +177,9 @@ class Door:
             )
         if isinstance(rows, Files):
             rows = rows.bounded()
-        changelog = source.reading is not None
+        messages = None if source.reading is None else source.reading.typed
         spark = None if hasattr(rows, "isStreaming") else self.spark
-        unread = _opened(rows, spark, settings, False, self.tuning, changelog)
+        unread = _opened(rows, spark, settings, False, self.tuning, messages)
         expected = source.reading.message_schema if source.reading is not None else None
         for name in expected.names if expected is not None else ():
             require_column(name, unread.schema.names, "the messages of the history")
@@ -207,17 +207,22 @@ def _check_others(names: Iterable[str]) -> None:
 
 
 def _opened(
-    rows: Any, spark: SparkSession | None, settings: Settings, streaming: bool, tuning: Tuning, changelog: bool
+    rows: Any,
+    spark: SparkSession | None,
+    settings: Settings,
+    streaming: bool,
+    tuning: Tuning,
+    messages: MessageTypes | None,
 ) -> UnreadSource:
     if spark is not None or hasattr(rows, "isStreaming"):
         from .sparkops.opening import opened
 
-        return opened(rows, spark, settings, streaming, tuning, changelog)
+        return opened(rows, spark, settings, streaming, tuning, messages)
     if streaming:
         raise InvalidArgument(
             "streaming=True needs spark=, such as uc.session(): it reads files, messages and versions as they appear"
         )
-    return opened_here(rows, settings, changelog)
+    return opened_here(rows, settings, messages)
 
 
 __all__ = ["flow"]

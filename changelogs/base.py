@@ -35,6 +35,10 @@ class Changelog(NamedOptions, ABC):
             options["weights"] = dict(sorted(options["weights"].items(), key=repr))
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
 
+    def typed(self, columns: pa.Schema) -> pa.Schema:
+        """The types of messages for those that were inferred from JSON, where null is a type that no value told."""
+        return columns
+
     @abstractmethod
     def reading(self, columns: pa.Schema) -> Any:
         """The `Reading` of messages with these columns; raises if they do not fit."""

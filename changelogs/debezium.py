@@ -17,8 +17,8 @@ from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..flows.changelog_reading import Reading, UpsertKeys, WeightedRows
 from ..messages.json_columns.json_in import Texts
-from .base import UNAVAILABLE, Changelog, chosen, fault_of, lacking, only_keys, row_schema, upserted
-from .envelope import TRUNCATED, UNSENT, Envelope, envelope_columns
+from .base import UNAVAILABLE, Changelog, chosen, fault_of, lacking, only_keys, row_schema, several, upserted
+from .envelope import TRUNCATED, UNSENT, Envelope, envelope_columns, typed_envelopes
 from .json_out import key_texts, texts_of
 from .single_changes import latest, pairs
 
@@ -88,6 +88,9 @@ class Debezium(Changelog):
             raise InvalidArgument("flat=True reads columns, not JSON: leave schema= and json= out")
         if self.schema is not None and not isinstance(self.schema, pa.Schema):
             raise TypeMismatch(f"schema= takes an Arrow schema of the rows, not {self.schema!r}")
+
+    def typed(self, columns: pa.Schema) -> pa.Schema:
+        return columns if self.flat else typed_envelopes(columns, several(self.order, "order="))
 
     def reading(self, columns: pa.Schema) -> Reading:
         keyed = upserted(self.keys, self.order, self.keep_deletes, mark=UNAVAILABLE)

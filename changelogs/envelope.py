@@ -132,6 +132,46 @@ def envelope_columns(row: pa.Schema, order: Sequence[str]) -> pa.Schema:
     return pa.schema([*fields, pa.field("payload", pa.struct(fields))])
 
 
+def typed_envelopes(columns: pa.Schema, order: Sequence[str]) -> pa.Schema:
+    """The columns of envelopes in JSON for those that were inferred: the two images of a row have one type.
+
+    Files that begin with new rows alone have nulls in `before`, so each image has the fields, and the types of fields,
+    that the other one has. Fields that no row is made of are left out, and may have any value.
+    """
+    if "op" not in columns.names:
+        payload = columns.field("payload") if "payload" in columns.names else None
+        if payload is None or not pa.types.is_struct(payload.type) or payload.type.get_field_index("op") < 0:
+            return columns
+        inner = typed_envelopes(pa.schema(list(payload.type)), order)
+        roots = {"op", "before", "after", *(path.partition(".")[0] for path in order)}
+        payload = payload.with_type(pa.struct([f for f in inner if f.name in roots]))
+        return pa.schema([payload if f.name == "payload" else f for f in columns if f.name != "schema"])
+    ordered: dict[str, set[str]] = {}
+    for first, _, rest in (path.partition(".") for path in order):
+        ordered.setdefault(first, set()).add(rest.partition(".")[0])
+    fields = []
+    for f in columns:
+        if f.name in ("before", "after") and {"before", "after"} <= {*columns.names}:
+            f = f.with_type(_both(columns.field("after").type, columns.field("before").type))
+        elif f.name in ordered and pa.types.is_struct(f.type) and "" not in ordered[f.name]:
+            f = f.with_type(pa.struct([one for one in f.type if one.name in ordered[f.name]]))
+        fields.append(f)
+    return pa.schema(fields)
+
+
+def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type of the values of two, each of which was inferred from some of them; the first where there is none."""
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        more = [f for f in other if one.get_field_index(f.name) < 0]
+        kinds = {f.name: f.type for f in other}
+        return pa.struct([*(f.with_type(_both(f.type, kinds.get(f.name, f.type))) for f in one), *more])
+    try:
+        kinds_of_both = [pa.schema([("", kind)]) for kind in (one, other)]
+        return pa.unify_schemas(kinds_of_both, promote_options="permissive").field(0).type
+    except pa.ArrowTypeError:  # such as a text that looks like a time in one of them
+        return pa.string() if pa.string() in (one, other) and any(map(pa.types.is_timestamp, (one, other))) else one
+
+
 def _unwrapped(messages: pa.Table) -> pa.Table:
     """The envelopes, out of their payloads where they have one."""
     payload = flat(messages["payload"])
@@ -160,4 +200,4 @@ def _field(image: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
 
 
-__all__ = ["TRUNCATED", "UNSENT", "Envelope", "envelope_columns"]
+__all__ = ["TRUNCATED", "UNSENT", "Envelope", "envelope_columns", "typed_envelopes"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -24,6 +24,9 @@ from ..panes.upserts.stage import UpsertsStage
 from ..panes.upserts.upserts import Upserts
 from ..panes.watermarks.watermark_strategies import IngressTime
 from .base import Changelog
+
+MessageTypes: TypeAlias = Callable[[pa.Schema], pa.Schema]
+"""Gives the types of messages for those that were inferred from files of JSON, where null may be one of them."""
 
 REMEDIES = {
     DIFF: NAME_WEIGHTS,
@@ -132,4 +135,4 @@ def warn_of_changes(names: list[str], settings: Settings) -> None:
             return
 
 
-__all__ = ["UnreadSource", "changed_flow", "flow_of", "flow_over", "reading_of", "warn_of_changes"]
+__all__ = ["MessageTypes", "UnreadSource", "changed_flow", "flow_of", "flow_over", "reading_of", "warn_of_changes"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -52,6 +54,24 @@ def standard(kind: pa.DataType) -> pa.DataType:
 def standard_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of the tables that are read from files of this schema."""
     return pa.schema([pa.field(field.name, standard(field.type), field.nullable) for field in schema])
+
+
+def untyped(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """The fields, by their paths, whose types are not known, since they are null wherever they were looked at.
+
+    >>> import pyarrow as pa
+    >>> from uncombine.files.conform import untyped
+    >>> list(untyped(pa.schema({"a": pa.null(), "b": pa.struct({"c": pa.list_(pa.null()), "d": pa.int64()})})))
+    ['a', 'b.c']
+    """
+    for field in fields:
+        kind, path = field.type, f"{above}{field.name}"
+        while pt.is_list(kind):
+            kind = kind.value_type
+        if pt.is_null(kind):
+            yield path
+        elif pt.is_struct(kind):
+            yield from untyped(kind, f"{path}.")
 
 
 def conform(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:

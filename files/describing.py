@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, UnreadableFile
-from .conform import standard_schema
+from .conform import standard_schema, untyped
 from .data_paths import DataPath, access_of
 from .file_format import FAULTS, SKIP, FileFormat, unreadable
 from .formats import format_name, format_of, open_source, require_format_options
@@ -33,6 +33,7 @@ def describe(
     on_bad_row: str = "error",
     on_missing_column: str = "error",
     options: Mapping[str, Any] | None = None,
+    typed: Callable[[pa.Schema], pa.Schema] | None = None,
 ) -> FileFormat:
     """Describe files by the first of them. With `format` and `schema` given, no file need exist yet.
 
@@ -62,6 +63,9 @@ def describe(
     options
         For CSV: delimiter, quote_char, double_quote, escape_char, newlines_in_values, header, skip_rows, encoding,
         null_values, true_values, false_values, decimal_point, timestamp_parsers.
+    typed
+        Gives the types of columns of JSON for those that were inferred, where a field that is null in all rows has the
+        type null. What it leaves so is text.
 
     Examples
     --------
@@ -107,7 +111,11 @@ def describe(
     if schema is None:
         require_format_options(chosen, rest["options"])
         bad = BadRows(leave_out=_ignore) if on_bad_row == "leave_out" else ERRORS
-        file_schema = _first_schema(files, chosen, rest["options"], on_bad_file, places, bad)
+        inferred = _first_schema(files, chosen, rest["options"], on_bad_file, places, bad)
+        if chosen == "json":
+            inferred = inferred if typed is None else typed(inferred)
+            rest["untyped"] = tuple(untyped(inferred))
+        file_schema = standard_schema(inferred)
         folders = infer_types(folder_values(path, root) for path in files)
         named = [f.with_type(folders[f.name]) if f.name in folders else f for f in file_schema]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in file_schema.names]
@@ -148,13 +156,13 @@ def _first_schema(
     places: Sequence[DataPath],
     bad: BadRows,
 ) -> pa.Schema:
-    """The schema of the first file that can be read."""
+    """The columns of the first file that can be read, with the types that they have there."""
     access = access_of(places)
     for path in files:
         try:
             require_inside(path, places)
             system, inside = locate(path, access)
-            schema = standard_schema(open_source(format, system, inside, options, None, bad).schema)
+            schema: pa.Schema = open_source(format, system, inside, options, None, bad).schema
             if format == "csv" and "delimiter" not in options:
                 _require_commas(path, schema)
             return schema

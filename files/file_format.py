@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -71,6 +71,9 @@ class FileFormat:
     needed: frozenset[str] | None = None
     """The columns without which a row that is left out is bad, beside those of the filter; None means all columns."""
 
+    untyped: tuple[str, ...] = ()
+    """The fields of JSON that are null in all rows from which the types were inferred, and are taken for texts."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_name(self.format))
         object.__setattr__(self, "schema", standard_schema(self.schema))
@@ -113,6 +116,16 @@ class FileFormat:
     def leaves_rows_out(self) -> bool:
         """True if rows that cannot be read are left out. Only formats of text have such rows."""
         return self.on_bad_row == "leave_out" and self.format in BY_LINE
+
+    def require_types(self, columns: Iterable[str]) -> None:
+        """Raise if a column that is read has no known type, where rows with a value of another one are left out."""
+        names = {*columns, *(() if self.filter is None else self.filter.columns)}
+        unknown = [path for path in self.untyped if path in names or path.partition(".")[0] in names]
+        if unknown and self.leaves_rows_out:
+            raise InvalidArgument(
+                f"{unknown[0]!r} is null in all rows from which the types of the JSON files are inferred, so its type "
+                "is not known, and rows with a value that is no text would be left out: give uc.Files() schema="
+            )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Guarded by tests/files/test_files_value.py, tests/local/test_local_files.py and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike, fspath
@@ -153,8 +153,10 @@ class Files:
         """The paths, each told from a pattern by what is there now; raise for a store that does not answer."""
         return Listing.of(self.path)
 
-    def described(self, listing: Listing, streaming: bool = False) -> FileFormat:
-        """The format and the columns of the files of a listing."""
+    def described(
+        self, listing: Listing, streaming: bool = False, typed: Callable[[pa.Schema], pa.Schema] | None = None
+    ) -> FileFormat:
+        """The format and the columns of the files of a listing; `typed` gives types to inferred columns of JSON."""
         described = describe(
             listing,
             self.format,
@@ -164,6 +166,7 @@ class Files:
             on_bad_row=self.on_bad_row or ("leave_out" if streaming else "error"),
             on_missing_column=self.on_missing_column,
             options=self.options,
+            typed=typed,
         )
         if self.on_bad_row is not None and described.format not in BY_LINE:
             raise InvalidArgument(

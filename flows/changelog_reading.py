@@ -103,6 +103,11 @@ class Reading:
         over = event_time.over(self.row)
         return replace(self, row=over.schema, event_time=over)
 
+    def typed(self, columns: pa.Schema) -> pa.Schema:
+        """The columns of other messages, of inferred types, with the types of those for which the reading was made."""
+        own = self.message_schema
+        return pa.schema([own.field(f.name) if f.name in own.names else f for f in columns])
+
     @property
     def beside(self) -> pa.Schema:
         """The columns of a message that are no columns of its row. A row goes on without them."""

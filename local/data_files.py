@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from ..changelogs.flows import UnreadSource
+from ..changelogs.flows import MessageTypes, UnreadSource
 from ..files.data_paths import DataPath
 from ..files.files import Files
 from ..files.listing import list_data_files
@@ -59,6 +59,8 @@ class LocalFiles(ReadSource):
         leave_out: LeaveOut = ignore,
     ) -> list[Iterator[pa.Table]]:
         form = self.format
+        if self.files is not None and self.files.on_bad_row is None:
+            form.require_types(self.made.needs(list(columns if needed is None else needed)))
         own = frozenset((*self.made.event_time.value.columns,) if self.made.event_time else ())
         own |= frozenset(() if form.filter is None else form.filter.columns)
         form = replace(
@@ -93,11 +95,11 @@ def _skipped(path: str, reason: str) -> None:
     warnings.warn(f"skipped: {reason}", stacklevel=2)
 
 
-def files_opened(files: Files, settings: Settings) -> UnreadSource:
-    """The files, listed and described."""
+def files_opened(files: Files, settings: Settings, messages: MessageTypes | None = None) -> UnreadSource:
+    """The files, listed and described; `messages` gives the types of the messages of a changelog."""
     files.check_bounded()
     listing = files.listed()
-    described = files.described(listing)
+    described = files.described(listing, typed=messages)
 
     def source(reading: Reading | None, event_time: EventTime | None) -> LocalFiles:
         return LocalFiles(

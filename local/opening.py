@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..changelogs.flows import UnreadSource
+from ..changelogs.flows import MessageTypes, UnreadSource
 from ..combiners.aggregate import as_table
 from ..combiners.rows.plain_types import plain_schema, plain_table
 from ..errors import UnknownColumn
@@ -29,14 +29,14 @@ from .table_versions import versions_opened
 from .topics import topics_opened
 
 
-def opened(rows: Any, settings: Settings, changelog: bool = False) -> UnreadSource:
-    """Anything that a flow takes without Spark, ready to be read; `changelog` is for the messages of one."""
+def opened(rows: Any, settings: Settings, messages: MessageTypes | None = None) -> UnreadSource:
+    """Anything that a flow takes without Spark, ready to be read; `messages` is for those of a changelog."""
     if is_path(rows):
         rows = Files(rows)
     if isinstance(rows, Files):
-        return files_opened(rows, settings)
+        return files_opened(rows, settings, messages)
     if isinstance(rows, Kafka):
-        return topics_opened(rows, settings, changelog)
+        return topics_opened(rows, settings, messages is not None)
     if isinstance(rows, TableChanges):
         return versions_opened(rows, settings)
     streaming = settings.strategy is not None

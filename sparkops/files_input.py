@@ -107,6 +107,8 @@ class FilesInput(Input):
         wanted = [name for name in columns if name in names]
         if at and at not in wanted:
             wanted.append(at)
+        if self.streaming or (self.files is not None and self.files.on_bad_row is None):
+            self.format.require_types(wanted)
         # The task says which of its columns can stay dictionaries.
         filtered = () if self.format.filter is None else self.format.filter.columns
         coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..changelogs.flows import UnreadSource
+from ..changelogs.flows import MessageTypes, UnreadSource
 from ..errors import InvalidArgument, TypeMismatch
 from ..files.file_format import FileFormat
 from ..files.files import Files, Order, is_path
@@ -50,9 +50,9 @@ def opened(
     settings: Settings,
     streaming: bool,
     tuning: Tuning,
-    changelog: bool = False,
+    messages: MessageTypes | None = None,
 ) -> UnreadSource:
-    """Anything that a flow on Spark takes, ready to be read; `changelog` is for the messages of one."""
+    """Anything that a flow on Spark takes, ready to be read; `messages` is for those of a changelog."""
     if is_dataframe(rows):
         if spark is not None:
             raise InvalidArgument("a DataFrame has its own session: leave spark= out")
@@ -63,9 +63,9 @@ def opened(
     if is_path(rows):
         rows = Files(rows)
     if isinstance(rows, Files):
-        return _of_files(rows, spark, settings, streaming)
+        return _of_files(rows, spark, settings, streaming, messages)
     if isinstance(rows, Kafka):
-        return _of_topics(rows, spark, settings, streaming, changelog)
+        return _of_topics(rows, spark, settings, streaming, messages is not None)
     if isinstance(rows, TableChanges):
         return _of_versions(rows, spark, settings, streaming)
     if streaming:
@@ -94,11 +94,13 @@ def _of_dataframe(df: DataFrame, settings: Settings, streaming: bool, tuning: Tu
     return opened_over(input, settings)
 
 
-def _of_files(files: Files, spark: SparkSession, settings: Settings, streaming: bool) -> UnreadSource:
+def _of_files(
+    files: Files, spark: SparkSession, settings: Settings, streaming: bool, messages: MessageTypes | None
+) -> UnreadSource:
     if not streaming:
         files.check_bounded()
     listing, most = files.listed(), files.max_files_per_batch
-    paths, form = listing.paths, files.described(listing, streaming)
+    paths, form = listing.paths, files.described(listing, streaming, messages)
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
     order = files.order
     if streaming and order is None and any(path.address for path in paths):  # which Spark reads with a jar alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from functools import partial
@@ -274,3 +275,33 @@ def test_one_warning_for_a_dataframe(spark: SparkSession) -> None:
         uc.flow(df)
     assert len(found) == 1
     assert found[0].filename == __file__
+
+
+@pytest.mark.full
+def test_a_stream_whose_first_file_has_new_rows_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """`before` has the type of `after`; a column whose type nobody knows is refused before anything starts."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    one, two = {"user": "ada", "ts": 0, "n": 5, "note": None}, {"user": "ada", "ts": 0, "n": 7, "note": None}
+    messages = [("c", None, one), ("u", one, two), ("c", None, one), ("d", one, None)]
+    for place, (op, before, after) in enumerate(messages):
+        transaction = {"id": "1"} if place else None
+        message = {"payload": {"before": before, "after": after, "op": op, "transaction": transaction}}
+        (folder / f"{place}.json").write_text(json.dumps(message))
+    changelog = uc.changelog.Debezium()
+    options = {"changelog": changelog, "time_format": "us", "spark": spark, "streaming": True, "watermark": "1 hour"}
+
+    def sums() -> uc.Flow:
+        files = uc.Files(folder, order="name")
+        return uc.flow(files, **options).window("1 day", "each row").combine(by="user", n=uc.Sum("n"))
+
+    with pytest.raises(InvalidArgument, match=r"'payload\.(before|after)\.note' is null in all rows"):
+        sums().write_stream(checkpoint=tmp_path / "refused")
+    text = (folder / "0.json").read_text()
+    (folder / "0.json").write_text(text.replace('"note": null', '"note": "new"'))
+    (folder / "1.json").write_text((folder / "1.json").read_text().replace('"note": null', '"note": "new"', 1))
+    table = f"duckdb:{tmp_path}/sums.db#sums"
+    live = sums().to_table(table, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True})
+    live.awaitTermination()
+    assert live.arrow().select(["user", "n"]).to_pylist() == [{"user": "ada", "n": 7}]
+    assert sum(flow.rows_unreadable for flow in uc.progress(live).flows.values()) == 0
