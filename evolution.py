@@ -68,8 +68,10 @@ def evolve(
     What the change does not concern is kept, to the last bit. Combiners may be renamed, put in another order, removed,
     and read larger integers; the trigger may be another one, which starts fresh. All else is computed from the history:
     other combiners, keys, windows, functions, filters before a grouping, sources, and steps. Then all steps are.
-    Without a history, a combiner that is added to the last grouping is null for windows that began before the change,
-    and `pane.since` has the time from which on windows are whole. A history that is given later makes it whole.
+    Over rows that can be retracted, a filter that is added before the only grouping and reads its key alone needs none:
+    the keys for which it is not true leave the state. Without a history, a combiner that is added to the last grouping
+    is null for windows that began before the change, and `pane.since` has the time from which on windows are whole. A
+    history that is given later makes it whole.
 
     What was shown and is now different is retracted as it was shown and shown again: by a live table before its first
     batch, by any other sink with it. Both happen also when no new data come, but for another sink over a DataFrame of
@@ -85,8 +87,9 @@ def evolve(
     to
         A new folder: the checkpoint with which the changed flow is started, or the seed if a seed was given.
     history
-        The rows that the former flow has read, as `flow.seed` takes them; needed where something is computed. Files
-        that the query has read are found by its position, and later ones left to it.
+        The rows that the former flow has read, as `flow.seed` takes them: files, a DataFrame, or the topics, as
+        `uc.Kafka(...)`; needed where something is computed. Files that the query has read are found by its position,
+        and messages by its offsets; later ones are left to it. A topic must still have its beginning.
     shards
         The number of shards, for a query on Spark; that of the flow if not given.
     renames

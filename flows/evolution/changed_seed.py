@@ -12,7 +12,9 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ...combiners.expressions.expr import Expr
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, StateMismatch
 from ...panes.grouping.loaded_windows import OUTSTANDING
@@ -90,6 +92,29 @@ class ChangeFile:
 
 
 @dataclass(frozen=True)
+class KeepKeys:
+    """Takes a file of stored rows into another seed, but for those of keys for which a condition is not true."""
+
+    source: str
+    target: str
+    condition: Expr
+    names: tuple[str, ...]
+    """The names of the columns of a key."""
+
+    def __call__(self, file: SeedFile) -> SeedFile | None:
+        _, table, wake = stored_rows(self.source, file).living()
+        places = {name: f"key.{place}" for place, name in enumerate(self.names)}
+        if set(places.values()) <= set(table.column_names):
+            keys = pa.table({name: table[place] for name, place in places.items()})
+            kept = np.flatnonzero(np.asarray(pc.fill_null(flat(self.condition.evaluate(keys)), False)))
+            table, wake = table.take(pa.array(kept)), {clock: times[kept] for clock, times in wake.items()}
+        if not table.num_rows:
+            return None
+        chunk = Chunk.of(np.zeros(table.num_rows, np.uint64), table, wake)
+        return write_bytes(self.target, file.store, file.piece, table.num_rows, pack(chunk))
+
+
+@dataclass(frozen=True)
 class LastStart:
     """Finds the start of the last window in a file of a seed."""
 
@@ -164,7 +189,10 @@ def write_changed(
             if conversion is not None:
                 conversion = replace(conversion, known_since=pieces[0].since)
             deposits = tuple(file for file in step.files if file.store == "deposits")
-            files = work.files(ChangeFile(former.folder, folder, conversion, deposits), step.files)
+            change: Callable[[SeedFile], SeedFile | None] = ChangeFile(former.folder, folder, conversion, deposits)
+            if one.keeps is not None:
+                change = KeepKeys(former.folder, folder, one.keeps, _keys(one.made_by))
+            files = work.files(change, step.files)
             step = step_under(replace(step, pieces=pieces), one.made_by)
             steps.append(replace(step, made_by=_laid_out(step, one), files=tuple(files)))
     begun = plan.steps[-1].fate == "begun"

@@ -11,7 +11,7 @@ Guarded by tests/flows/evolution/test_deletion.py.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -34,12 +34,10 @@ from ...windows.times import UTC_MICROS
 from ..fingerprint.differences import kind_of, number_of, words_of
 from .changed_seed import ShownFile, ShownPanes, stored_rows
 from .conversion import shown_panes
+from .key_filters import are_left
 
 if TYPE_CHECKING:
     from .changed_seed import SeedWork
-
-_CHANGE_NOTHING = ("where", "sample", "select", "drop")
-"""The transforms that leave out rows or columns and change none."""
 
 
 @dataclass(frozen=True)
@@ -168,20 +166,12 @@ def _loses_alone(steps: Sequence[SeedStep], place: int, loses: Sequence[bool], w
         return True
     after = next(one for one, there in zip(steps[place + 1 :], loses[place + 1 :], strict=True) if there)
     linear = all("inputs" not in one.made_by and len(one.made_by["steps"]) == 1 for one in steps)
-    if after is steps[place + 1] and linear and _as_they_were(where.columns, after.made_by["steps"][0]):
+    if after is steps[place + 1] and linear and are_left(where.columns, after.made_by["steps"][0]):
         return False
     raise InvalidArgument(
         f"{_name(step)} and {_name(after)} both have the columns of where={where!r}, and the rows of one reach the "
         "other through steps in which these may become others, so they could be taken out twice: name columns that "
         "only one of them has"
-    )
-
-
-def _as_they_were(columns: Collection[str], transforms: Any) -> bool:
-    """True if transforms, as a fingerprint has them, leave these columns as they are."""
-    return isinstance(transforms, list) and all(
-        one["is"] in _CHANGE_NOTHING or (one["is"] == "with_columns" and not set(columns) & set(one["what"]))
-        for one in transforms
     )
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ...combiners import Combiner
+from ...combiners.expressions.expr import Expr
 from ...combiners.read_repr import read_combiner
 from ...errors import InvalidArgument, StateMismatch, UncombineError
 from ...panes.grouping.operator import Operator
@@ -29,6 +30,7 @@ from ..graph import Graph, Step
 from ..seeds import FREE
 from ..settle import shows_again
 from .conversion import Conversion
+from .key_filters import added_filter
 
 Fate = Literal["kept", "converted", "computed", "begun"]
 """The ways in which the state of a step comes to be."""
@@ -58,6 +60,8 @@ class StepPlan:
     conversion: Conversion | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     """The name that each combiner had before."""
+    keeps: Expr | None = None
+    """The condition on the keys whose rows are kept; None means all."""
 
     def __str__(self) -> str:
         told = "; ".join(self.lines)
@@ -189,6 +193,10 @@ def _step_plan(
     if filters and history:
         return StepPlan(step, made_by, old, "computed", tuple(filters))
     free = [f"{text}: earlier rows stay as they were" for text in filters]
+    keeps = added_filter(step, old, made_by) if changed and last and step.number == 1 and not history else None
+    if keeps is not None and not changes({**laid_out, "steps": made_by["steps"]}, made_by):
+        told = (f"{one.text}: the keys for which it is not true leave the state" for one in changed)
+        return StepPlan(step, made_by, old, "converted", (*told, *free), keeps=keeps)
     if not changed:
         return StepPlan(step, made_by, old, "kept", tuple(free))
     if kind_of(old) == kind_of(made_by) == "grouping" and isinstance(step.stage, GroupingStage):

@@ -94,7 +94,7 @@ class Fingerprints:
         return fixed[::-1], free[::-1]
 
     def _entry(self, transform: Transform, wanted: frozenset[str] | None) -> Entry | None:
-        meaning = {name: _said(value) for name, value in transform.meaning(wanted).items()}
+        meaning = {name: said(value) for name, value in transform.meaning(wanted).items()}
         if not meaning:
             return None
         word = transform.word or NAMELESS
@@ -176,7 +176,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
     return plain.value_type if pa.types.is_dictionary(plain) else plain
 
 
-def _said(value: Any) -> Any:
+def said(value: Any) -> Any:
     """An expression or a value as text, a function as its content."""
     if isinstance(value, Expr) or not callable(value):
         return _short(_stable(repr(value)))
@@ -202,4 +202,14 @@ def bounded(entries: Sequence[Entry]) -> list[Entry]:
     return [*entries[:MOST_ENTRIES], last]
 
 
-__all__ = ["NAMELESS", "Entry", "Fingerprint", "Fingerprints", "bounded", "code_of", "inputs_of", "not_compared"]
+__all__ = [
+    "NAMELESS",
+    "Entry",
+    "Fingerprint",
+    "Fingerprints",
+    "bounded",
+    "code_of",
+    "inputs_of",
+    "not_compared",
+    "said",
+]
