@@ -28,10 +28,10 @@ class Debezium(Changelog):
     """Debezium's change events, as structs, as JSON, or flattened.
 
     The envelope has the columns `op` (`c`, `r` of a snapshot, `u`, `d`), `before` and `after`, or has them in a column
-    `payload`. An update retracts
-    `before` and adds `after`. Tombstones and messages of `pg_logical_emit_message` (`m`) are left out. Other columns,
-    such as `source` and `ts_ms`, are no columns of the rows, but may be named in `order=`, `processing_time=` and a
-    watermark strategy.
+    `payload`, or in the `value` of a message of Kafka that a format such as `uc.messages.Avro` has read. An update
+    retracts `before` and adds `after`. Tombstones and messages of `pg_logical_emit_message` (`m`) are left out. Other
+    columns, such as `source` and `ts_ms`, are no columns of the rows, but may be named in `order=`, `processing_time=`
+    and a watermark strategy.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Debezium(Changelog):
         if self.schema is None:
             return self._structs(columns, keyed)
         row = row_schema(list(self.schema))
-        if self.column not in columns.names and ("op" in columns.names or _payload(columns) is not None):
+        if self.column not in columns.names and ("op" in columns.names or _inside(columns, "payload") is not None):
             raise InvalidArgument(
                 "uc.changelog.Debezium(schema=...) reads an envelope from JSON text, and here it is in columns: leave "
                 "schema= out, or read the files as text, uc.Files(path, format='text')"
@@ -126,8 +126,10 @@ class Debezium(Changelog):
             raise InvalidArgument(
                 f"{words} takes an envelope, and the columns are those of the flattened form: give flat=True and keys="
             )
-        if "op" not in columns.names and (payload := _payload(columns)) is not None:
-            return self._payloads(columns, payload, keyed)
+        if "op" not in columns.names:
+            for name in ("payload", self.column):  # a message of Kafka has the columns of its value in one
+                if (inside := _inside(columns, name)) is not None:
+                    return self._enclosed(columns, name, inside, keyed)
         if "op" not in columns.names and self.column in columns.names:
             raise InvalidArgument(
                 f"{words} takes an envelope in columns: give schema=, the columns of a row, to read JSON"
@@ -149,24 +151,25 @@ class Debezium(Changelog):
             message_schema=columns, row=row, own=own, changes=changes, words=words, extra=extra, upserted=keyed
         )
 
-    def _payloads(self, columns: pa.Schema, payload: pa.Schema, keyed: UpsertKeys | None) -> Reading:
-        """The reading of envelopes in the column `payload`, as in files of messages with their schema."""
-        metadata = [name for name in columns.names if name not in ("payload", "schema")]
-        if both := [name for name in metadata if name in payload.names]:
+    def _enclosed(self, columns: pa.Schema, name: str, payload: pa.Schema, keyed: UpsertKeys | None) -> Reading:
+        """The reading of envelopes in one column: in files of messages with their schema, and in the value of Kafka."""
+        own = frozenset([name, *({"schema"} & {*columns.names})] if name == "payload" else [name])
+        metadata = [beside for beside in columns.names if beside not in own]
+        if both := [beside for beside in metadata if beside in payload.names]:
             raise InvalidArgument(
-                f"uc.changelog.Debezium() finds column {both[0]!r} in 'payload' and beside it: leave one out"
+                f"uc.changelog.Debezium() finds column {both[0]!r} in {name!r} and beside it: leave one out"
             )
-        beside = pa.schema([columns.field(name) for name in metadata])
+        beside = pa.schema([columns.field(one) for one in metadata])
         order = () if keyed is None else tuple(n for n in keyed.order if n.split(".")[0] in payload.names)
         inner = self._structs(pa.schema([*payload, *beside]), keyed)
-        order = tuple(name for name in order if name not in inner.row.names)
+        order = tuple(one for one in order if one not in inner.row.names)
         changes = Envelope(texts=None, row=inner.row, upserted=keyed, stops=self.truncate == "error", order=order)
         return replace(
             inner,
             message_schema=columns,
-            own=frozenset(["payload", *({"schema"} & {*columns.names})]),
-            changes=Unwrapped(changes),
-            extra=pa.schema([(name, _kind_at(payload, name)) for name in order]),
+            own=own,
+            changes=Unwrapped(name, changes),
+            extra=pa.schema([(one, _kind_at(payload, one)) for one in order]),
         )
 
     def _flat(self, columns: pa.Schema, keyed: UpsertKeys | None) -> Reading:
@@ -216,18 +219,19 @@ class Debezium(Changelog):
 
 @dataclass(frozen=True)
 class Unwrapped:
-    """Reads envelopes in the column `payload`."""
+    """Reads envelopes that are in one column."""
 
+    column: str
     envelope: Envelope
 
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
-        payload = flat(messages["payload"])
+        payload = flat(messages[self.column])
         return self.envelope(pa.Table.from_arrays(payload.flatten(), names=[f.name for f in payload.type]), names)
 
 
-def _payload(columns: pa.Schema) -> pa.Schema | None:
-    """The columns of the envelopes in the column `payload`; None if there are none."""
-    kind = columns.field("payload").type if "payload" in columns.names else None
+def _inside(columns: pa.Schema, name: str) -> pa.Schema | None:
+    """The columns of the envelopes in a column; None if there are none."""
+    kind = columns.field(name).type if name in columns.names else None
     if kind is None or not pa.types.is_struct(kind) or kind.get_field_index("op") < 0:
         return None
     return pa.schema(list(kind))

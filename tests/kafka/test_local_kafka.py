@@ -13,6 +13,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from kafka_broker import Broker
+from random_avro import avro_message
+from registry_server import framed, registry_server
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, MessagesLost, UnreadableMessage
@@ -257,3 +259,39 @@ def test_a_replay_leaves_bad_messages_out(broker: Broker) -> None:
     result = flow.window("1 hour").combine(total=uc.Sum("n")).run()
     assert sorted(result["total"].to_pylist()) == [1, 2]
     assert result.left_out["line"].to_pylist() == [1]
+
+
+def test_debezium_in_avro_with_a_registry(broker: Broker) -> None:
+    """The envelope is in the value, a tombstone says nothing, and an order lies inside the envelope."""
+    long = {"type": "long", "logicalType": "timestamp-micros"}
+    fields = [{"name": "ts", "type": long}, {"name": "id", "type": "string"}, {"name": "n", "type": "long"}]
+    source = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}
+    envelope = {
+        "type": "record",
+        "name": "Envelope",
+        "fields": [
+            {"name": "before", "type": ["null", {"type": "record", "name": "Value", "fields": fields}]},
+            {"name": "after", "type": ["null", "Value"]},
+            {"name": "op", "type": "string"},
+            {"name": "source", "type": source},
+        ],
+    }
+    one, two = ({"ts": NOON * 1000, "id": "a", "n": n} for n in (1, 5))
+    other = {**one, "id": "b"}
+    changes = [("c", None, one), ("u", one, two), ("c", None, other), ("d", other, None)]
+    topic = broker.topic()
+    with registry_server() as registry:
+        number = registry.register(f"{topic}-value", envelope)
+        rows = [
+            {"op": op, "before": before, "after": after, "source": {"lsn": place}}
+            for place, (op, before, after) in enumerate(changes)
+        ]
+        messages = [framed(number, avro_message(envelope, row)) for row in rows]
+        broker.send(topic, [*messages, None])
+        avro = uc.messages.Avro(registry=uc.SchemaRegistry(registry.address))
+        for changelog in (uc.changelog.Debezium(), uc.changelog.Debezium(keys="id", order="source.lsn")):
+            flow = uc.flow(uc.Kafka(broker.servers, topic, value=avro), changelog=changelog)
+            assert {"id", "n", "offset"} <= {*flow.source_schema.names}
+            sums = flow.window("1 hour").combine(by="id", n=uc.Sum("n")).run()
+            assert sums.select(["id", "n"]).to_pylist() == [{"id": "a", "n": 5}]
+            assert sums.left_out.num_rows == 0
