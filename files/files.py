@@ -98,9 +98,10 @@ class Files:
         In a stream: the largest number of new files in a batch.
     order
         In a stream: the order of the files that are there, "time" (by the least event time in each), "name" (by their
-        paths) or "modified" (by their last changes). With "time" the watermark waits for the files that are there and
-        not read, so that none of their rows is late. Without it files of object stores come by "modified"; Spark lists
-        others and notes which are read, in an order that is nearly that of their last changes.
+        paths) or "modified" (by their last changes). A flow that is no stream reads all files at once, and takes it
+        without heeding it, so that one `uc.Files` is for both. With "time" the watermark waits for the files that are
+        there and not read, so that none of their rows is late. Without it files of object stores come by "modified";
+        Spark lists others and notes which are read, in an order that is nearly that of their last changes.
     start
         In a stream with `order`: the files that are read already, by their paths or by their names below `path`. They
         are left out, whether they are there or not.
@@ -189,8 +190,8 @@ class Files:
 
     def check_bounded(self) -> None:
         """Raise if an option is one of streams."""
-        for name in ("max_files_per_batch", "order"):
-            if getattr(self, name) is not None:
+        for name in ("max_files_per_batch", "start"):
+            if getattr(self, name):
                 raise InvalidArgument(
                     f"{name}= needs streaming=True: leave it out, because a bounded flow reads all files"
                 )

@@ -102,7 +102,7 @@ def _of_files(
     listing, most = files.listed(), files.max_files_per_batch
     paths, form = listing.paths, files.described(listing, streaming, messages)
     tracking = {} if most is None else {"maxFilesPerTrigger": str(most)}
-    order = files.order
+    order = files.order if streaming else None
     if streaming and order is None and any(path.address for path in paths):  # which Spark reads with a jar alone
         order = "modified"
     planner = None if order is None else _planner(files, order, form, settings, cores(spark))

@@ -39,7 +39,11 @@ def test_it_says_what_was_given() -> None:
         ),
         (lambda: uc.Files("a", start=["b"]), InvalidArgument, "start= needs order=, such as order='name'"),
         (lambda: uc.Files("a", order="name", start="b"), TypeMismatch, "start= takes a list of the files that are re"),
-        (lambda: uc.flow(uc.Files("/no/such", order="time")), InvalidArgument, "order= needs streaming=True: leave it"),
+        (
+            lambda: uc.flow(uc.Files("/no/such", order="name", start=["a"])),
+            InvalidArgument,
+            "start= needs streaming=True: leave it out",
+        ),
         (lambda: uc.flow(uc.Files("/no/such")), UnreadableFile, "there are no files in /no/such"),
         (lambda: uc.flow("/no/such", streaming=True), InvalidArgument, "streaming=True needs spark="),
         (
@@ -59,3 +63,12 @@ def test_nothing_is_looked_at_before_a_flow(tmp_path: pathlib.Path) -> None:
     files = uc.Files(tmp_path / "later.csv")
     (tmp_path / "later.csv").write_text("ts,x\n2016-01-20T12:00:26Z,5\n")
     assert uc.flow(files).schema == pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()})
+
+
+@pytest.mark.parametrize("order", ["time", "name", "modified"])
+def test_a_bounded_flow_reads_all_files_whatever_the_order_of_a_stream_is(order: Any, tmp_path: pathlib.Path) -> None:
+    for place in range(3):
+        (tmp_path / f"{place}.csv").write_text(f"ts,n\n2024-05-01T00:00:0{3 - place}Z,{place}\n")
+    rows = [uc.flow(uc.Files(tmp_path, order=one)).run().table().to_pylist() for one in (None, order)]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 3

@@ -371,7 +371,6 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
         with pytest.raises(InvalidArgument, match=r"max_files_per_batch= needs Spark 4\.2 with order="):
             days(spark, tmp_path / "in")
     for options, says in [
-        ({"streaming": False}, "order= needs streaming=True: leave it out"),
         ({"watermark": uc.IngressTime()}, r"with IngressTime\(\) rows have none before they are read"),
         ({"processing_time": "ts"}, "processing_time='ts' put the same rows in two orders"),
         ({"time": "k"}, r"the column 'k' \(time=\), which is string there, and no time: give order='name'"),
