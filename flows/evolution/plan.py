@@ -195,8 +195,8 @@ def _step_plan(
     free = [f"{text}: earlier rows stay as they were" for text in filters]
     keeps = added_filter(step, old, made_by) if changed and last and step.number == 1 and not history else None
     if keeps is not None and not changes({**laid_out, "steps": made_by["steps"]}, made_by):
-        told = (f"{one.text}: the keys for which it is not true leave the state" for one in changed)
-        return StepPlan(step, made_by, old, "converted", (*told, *free), keeps=keeps)
+        leave = [f"{one.text}: the keys for which it is not true leave the state" for one in changed]
+        return StepPlan(step, made_by, old, "converted", (*leave, *free), keeps=keeps)
     if not changed:
         return StepPlan(step, made_by, old, "kept", tuple(free))
     if kind_of(old) == kind_of(made_by) == "grouping" and isinstance(step.stage, GroupingStage):
