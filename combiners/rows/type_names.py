@@ -1,6 +1,6 @@
 """The types of Arrow by their texts.
 
-Guarded by tests/combiners/expressions/test_expressions.py.
+Guarded by tests/combiners/test_type_names.py.
 """
 
 from __future__ import annotations
