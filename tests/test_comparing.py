@@ -219,7 +219,7 @@ def wrong(**options: Any) -> Any:
         (lambda: uc.compare(OLD, 3), "is needed, but the table is a int"),
         (lambda: uc.compare(OLD, OLD.schema), "new is a script or a schema"),
         (lambda: uc.compare(OLD, "no such folder/x.parquet"), "no such folder"),
-        (lambda: uc.compare(OLD, uc.Files("x", order="name")), "order= needs streaming=True"),
+        (lambda: uc.compare(OLD, uc.Files("x", order="name", start=["y"])), "start= needs streaming=True"),
         (lambda: uc.compare(minutes(trigger="early every 1 row", mode="retracting").select("user", "total"), OLD),
          "a comparison needs the weights of rows that can be retracted"),
         (lambda: uc.compare(pa.table({"diff": [1]}), pa.table({"diff": [1]})), "no columns but weights"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+import time
 from html import escape
 from typing import Any
 
@@ -262,7 +263,12 @@ def test_a_notebook_shows_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython", IPython)
     tables = iter([pa.table({"k": ["<a>"]}), pa.table({"k": ["b"]})])
     left = iter([False, True])
-    watching.watched(lambda limit: next(tables), lambda every: next(left), "t")
+
+    def wait(seconds: float) -> bool:
+        time.sleep(seconds)
+        return next(left)
+
+    watching.watched(lambda limit: next(tables), wait, "t", every=0.01)
     assert [how for how, _ in shown] == ["display", "update"]
     assert shown[0][1]["text/plain"] == "t\nk\n<a>"
     assert "&lt;a&gt;" in shown[0][1]["text/html"]

@@ -474,11 +474,11 @@ PAIRS: dict[str, Pair] = {
     "the period of rolling": Pair(
         lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count()),
         lambda s: s().rolling({"d": "1 day"}, by="k", closed="left").combine(n=uc.Count()),
-        "lookbacks was '1 hour, right' and is 'd 1 day, left'",
+        "lookbacks was 1 hour, right and is d 1 day, left",
     ),
     "a combiner of rolling": Pair(
         lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count()),
-        lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count("x")),
+        lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count("v")),
         "results was",
     ),
     "a column of rows of distinct": Pair(

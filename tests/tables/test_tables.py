@@ -6,6 +6,7 @@ import io
 import random
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -433,7 +434,12 @@ def test_a_table_is_shown_when_it_changes() -> None:
     out = io.StringIO()
     tables = iter([pa.table({"k": ["a"], "n": [1]})] * 2 + [pa.table({"k": ["a", "b\nc"], "n": [None, 2]})])
     ended = iter([False, False, True])
-    watched(lambda limit: next(tables), lambda every: next(ended), "table 't'", rows=5, out=out)
+
+    def wait(seconds: float) -> bool:
+        time.sleep(seconds)
+        return next(ended)
+
+    watched(lambda limit: next(tables), wait, "table 't'", rows=5, every=0.01, out=out)
     assert out.getvalue() == "table 't'\nk  n\na  1\n\ntable 't'\nk    n\na\nb c  2\n\n"
     with pytest.raises(InvalidArgument, match="rows= must be"):
         watched(lambda limit: pa.table({}), lambda every: True, "", rows=0)
