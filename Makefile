@@ -34,11 +34,11 @@ notebooks: .venv
 test: lint
 	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" > /dev/null || \
 	  echo "No Java found, so the tests that use Spark will fail: install Java 17 or newer, or leave them out with make test PYTEST_ARGS='-m \"not spark and not soak and not full\"'."
-	$(BIN)/python -m pytest -n 2 --draw $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --draw --durations=20 $(PYTEST_ARGS)
 
 # The rest: what is built of the code, damaged data, and the tools of tests.
 full: .venv
-	$(BIN)/python -m pytest -n 2 --draw -m "full and not soak" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --draw --durations=40 -m "full and not soak" $(PYTEST_ARGS)
 
 # A broker of Kafka on loopback, from jars that Maven copies to out/, and all that reads it.
 kafka: .venv

@@ -128,9 +128,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "broker" in getattr(item, "fixturenames", ()):
             item.add_marker("kafka")
         marks = {mark.name for mark in item.iter_markers()}
-        if config.option.draw and "spark" in marks and not marks & {"daily", "soak", "kafka"} and seeds.has_seed(item):
-            item.add_marker("full" if seeds.is_drawn(item.nodeid, seeds.SUITE_DAYS) else "soak")
-            continue
+        if config.option.draw and "spark" in marks and not marks & {"daily", "soak", "kafka"}:
+            if seeds.has_seed(item):
+                item.add_marker("full" if seeds.is_drawn(item.nodeid, seeds.SUITE_DAYS) else "soak")
+                continue
+            if not seeds.is_drawn(item.nodeid, seeds.FULL_DAYS):
+                item.add_marker("soak")
+                continue
         days = _days(item, marks) if config.option.draw else 1
         if days > 1 and not seeds.is_drawn(item.nodeid, days):
             item.add_marker("full")

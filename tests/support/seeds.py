@@ -24,6 +24,9 @@ SHARE = 8
 """One seed in so many is drawn."""
 SPARK_DAYS = 14
 """An item that needs Spark is drawn on one of so many days."""
+FULL_DAYS = 2
+"""An item that needs Spark and is not drawn is run by `make full` on one of so many days; on others it is left to soak.
+A divisor of `SPARK_DAYS`, so that an item is run by the suite of a day or by neither."""
 SUITE_DAYS = 3
 """Of the seeds of a day that need Spark one in so many is run, by `make full`; the others are left to soak."""
 DAYS = 7
