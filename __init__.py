@@ -63,6 +63,7 @@ from .flows import (
     Flow,
     Result,
     Tuning,
+    together,
     union,
 )
 from .panes import (
@@ -128,6 +129,7 @@ __all__ = [  # noqa: RUF022
     "Result",
     "Tuning",
     "union",
+    "together",
     # Scripts: the rows, watermarks and clock of a test
     "Elements",
     "Watermark",

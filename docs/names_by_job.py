@@ -93,7 +93,7 @@ STEPS = {
 # Names in the order of use; the others of a page follow.
 FIRST = [
     *("flow", "Files", "Tuning", "session", "Flow", "Flow.window", "Flow.combine", "Flow.join"),
-    *("Flow.join_asof", "Flow.join_rolling", "union"),
+    *("Flow.join_asof", "Flow.join_rolling", "union", "together"),
     *("Fixed", "Sliding", "Sessions", "Global", "Calendar", "Custom", "Inherit", "span", "timestamp"),
     *("BoundedLag", "Monotonic", "PerSource", "Punctuated", "IngressTime", "ProcessingTime", "EachBatch"),
     *("Flow.run", "Flow.collect", "Flow.to_pandas", "Flow.to_polars", "Flow.to_arrow", "Flow.show", "Flow.head"),

@@ -2,10 +2,11 @@
 
 from .flow import Flow
 from .result import Result
+from .together.flows_together import together
 from .tuning import Tuning
 from .union import union
 
-__all__ = ["Flow", "Result", "Tuning", "union"]
+__all__ = ["Flow", "Result", "Tuning", "together", "union"]
 
 
 def __dir__() -> list[str]:

@@ -73,6 +73,10 @@ class Engine(ABC, Generic[FlowT]):
         """The result of a flow in this process, over the rows of a script if one is given, from a seed if one is."""
 
     @abstractmethod
+    def run_together(self, flows: Sequence[FlowT], script: Sequence[Any] | None) -> Sequence[Result]:
+        """The results of several flows in this process, in which equal steps are one."""
+
+    @abstractmethod
     def answer(self, flow: FlowT, way: str) -> Result:
         """The result of a flow in this process, for a method of this name; raises if another engine has the rows."""
 

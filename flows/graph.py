@@ -1,16 +1,17 @@
 """The graph of a flow: which rows feed which step, as a plan that every engine follows.
 
 A flow is a chain of steps over a source. The source may be a union or a join of other flows, so that the chains form a
-tree.
+tree. Several flows that run together have one graph, in which an equal step of two flows is one step with two readers.
 
-Guarded by tests/flows/test_union.py and tests/panes/join/test_join_flows.py.
+Guarded by tests/flows/test_union.py, tests/flows/together/test_together.py and tests/panes/join/test_join_flows.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import pyarrow as pa
 
@@ -29,6 +30,7 @@ from .engine import Source
 from .flow import Flow
 from .left_out import REASONS, LeftOut, fields_of
 from .settings import Settings
+from .together.shared_steps import Key, SharedSteps
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,17 +149,22 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The steps of a flow in their order, and the rows of its result."""
+    """The steps of a flow, or of several, in their order, and the rows of the results."""
 
     steps: tuple[Step, ...]
-    ends: tuple[Feed, ...]
-    """The rows of the result. A union without a later grouping has several."""
+    results: tuple[tuple[Feed, ...], ...]
+    """The rows of the result of each flow. A union without a later grouping has several."""
+
+    @property
+    def ends(self) -> tuple[Feed, ...]:
+        """The rows of all results."""
+        return tuple(chain.from_iterable(self.results))
 
     @property
     def leaves(self) -> list[Leaf]:
-        """The sources, in the order in which the flow names them."""
+        """The sources, in the order in which the flow names them; each once where several flows share it."""
         feeds = [feed for step in self.steps for feed in step.feeds]
-        return [feed.origin for feed in (*feeds, *self.ends) if isinstance(feed.origin, Leaf)]
+        return list(dict.fromkeys(feed.origin for feed in (*feeds, *self.ends) if isinstance(feed.origin, Leaf)))
 
     def leaves_of(self, step: Step) -> set[Leaf]:
         """The sources whose rows come to a step, through other steps too."""
@@ -206,6 +213,16 @@ class Graph:
         direct = [(0, [feed.schema for feed in self._direct])] if self._direct else []
         return fields_of([*((step.number, step.schemas) for step in self.steps), *direct])
 
+    def steps_of(self, result: int) -> list[Step]:
+        """The steps of one of the flows, in their order."""
+        own = set[Step]()
+        new = [feed.origin for feed in self.results[result]]
+        while new:
+            if isinstance(step := new.pop(), Step):
+                own.add(step)
+                new += [feed.origin for feed in step.feeds]
+        return [step for step in self.steps if step in own]
+
     def reader(self, step: Step) -> tuple[Step, int] | None:
         """The step that reads the rows of this one, and the place of these rows among its feeds; None at the end."""
         for reader in self.steps:
@@ -226,42 +243,69 @@ def check_ends(graph: Graph) -> None:
 
 
 def graph_of(flow: Flow) -> Graph:
-    """The graph of a flow."""
-    steps: list[Step] = []
-    ends = tuple(_feeds(flow, steps))
-    return Graph(tuple(steps), ends)
+    """The graph of a flow, in which each of its branches has steps of its own."""
+    made = _Made()
+    ends = tuple(made.feeds(flow))
+    return Graph(tuple(made.steps), (ends,))
 
 
-def _feeds(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
-    """The rows of a flow; its steps are added to `steps`."""
-    feeds = list(_read(flow, steps))
-    for stage in flow.stages:
-        inputs = tuple(_through(feed, stage.transforms) for feed in feeds)
-        step = Step(stage=stage, feeds=inputs, number=len(steps) + 1)
-        steps.append(step)
-        feeds = [Feed(origin=step, transforms=(), schema=step.operator().output_schema)]
-    for feed in feeds:
-        yield _through(feed, flow.transforms)
+def graph_together(flows: Sequence[Flow]) -> Graph:
+    """The graph of several flows that run together, in which equal steps are one."""
+    made = _Made(SharedSteps())
+    results = tuple(tuple(made.feeds(flow)) for flow in flows)
+    return Graph(tuple(made.steps), results)
 
 
-def _read(flow: Flow, steps: list[Step]) -> Iterator[Feed]:
-    """The rows of the source of a flow."""
-    if not flow.source.inputs:
-        yield Feed(
-            origin=Leaf(source=flow.source, settings=flow.settings, schema=flow.source_schema),
-            transforms=(),
-            schema=flow.source_schema,
-        )
-        return
-    by_branch = [list(_feeds(one, steps)) for one in flow.source.inputs]
-    feeds = tuple(feed for some in by_branch for feed in some)
-    if flow.source.stage is None:
-        yield from feeds
-        return
-    ports = tuple(port for port, some in enumerate(by_branch) for _ in some)
-    step = Step(stage=flow.source.stage, feeds=feeds, number=len(steps) + 1, ports=ports)
-    steps.append(step)
-    yield Feed(origin=step, transforms=(), schema=step.operator().output_schema)
+class _Made:
+    """The steps of a graph while it is made."""
+
+    def __init__(self, shared: SharedSteps | None = None) -> None:
+        self.shared = shared
+        self.steps: list[Step] = []
+        self.by_key: dict[Key, Leaf | Step] = {}
+
+    def feeds(self, flow: Flow) -> Iterator[Feed]:
+        """The rows of a flow; its steps are added to those of the graph."""
+        feeds = list(self._read(flow))
+        for stage in flow.stages:
+            inputs = tuple(_through(feed, stage.transforms) for feed in feeds)
+            feeds = [self._step(stage, inputs)]
+        for feed in feeds:
+            yield _through(feed, flow.transforms)
+
+    def _read(self, flow: Flow) -> Iterator[Feed]:
+        """The rows of the source of a flow."""
+        if not flow.source.inputs:
+            yield Feed(origin=self._leaf(flow), transforms=(), schema=flow.source_schema)
+            return
+        by_branch = [list(self.feeds(one)) for one in flow.source.inputs]
+        feeds = tuple(feed for some in by_branch for feed in some)
+        if flow.source.stage is None:
+            yield from feeds
+            return
+        ports = tuple(port for port, some in enumerate(by_branch) for _ in some)
+        yield self._step(flow.source.stage, feeds, ports)
+
+    def _leaf(self, flow: Flow) -> Leaf:
+        leaf = Leaf(source=flow.source, settings=flow.settings, schema=flow.source_schema)
+        if self.shared is None:
+            return leaf
+        known = self.by_key.setdefault(self.shared.of_source(leaf.source, leaf.settings), leaf)
+        assert isinstance(known, Leaf)
+        return known
+
+    def _step(self, stage: Stage, feeds: tuple[Feed, ...], ports: tuple[int, ...] = ()) -> Feed:
+        """The rows that a step gives."""
+        ways = [(feed.origin, feed.transforms) for feed in feeds]
+        key = None if self.shared is None else self.shared.of_step(stage, ways, ports)
+        step = None if key is None else self.by_key.get(key)
+        if step is None:
+            step = Step(stage=stage, feeds=feeds, number=len(self.steps) + 1, ports=ports)
+            self.steps.append(step)
+        if key is not None:
+            self.by_key[key] = step
+        assert isinstance(step, Step)
+        return Feed(origin=step, transforms=(), schema=step.operator().output_schema)
 
 
 def _through(feed: Feed, transforms: tuple[Transform, ...]) -> Feed:
@@ -286,4 +330,4 @@ def leaf_columns(step: Step, feed: Feed, leaf: Leaf) -> frozenset[str]:
     return frozenset({*wanted, leaf.settings.time, *reporting}) & every
 
 
-__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of", "groupings_of", "leaf_columns"]
+__all__ = ["Feed", "Graph", "Leaf", "Step", "graph_of", "graph_together", "groupings_of", "leaf_columns"]

@@ -27,6 +27,7 @@ from ..panes.grouping.grouping import Grouping
 from ..panes.showing import ROWS, TablePreview, shown_rows
 from .left_out import past_all_steps
 from .settle import shows_again
+from .source_watermarks import SourceWatermarks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,18 +36,6 @@ if TYPE_CHECKING:
 
 _WITH_A_TABLE = ("equals", "join", "join_asof")
 """The methods of an Arrow table that take another table."""
-
-
-@dataclass(frozen=True)
-class SourceWatermarks:
-    """The watermark of each source at an entry of a script, by the name of the source, in microseconds.
-
-    It is that of the source: `with_time` has not taken its part of it. A source that has not reported is not there.
-    """
-
-    before: Mapping[str | None, int]
-    """The watermarks by which the rows of the entry are late."""
-    after: Mapping[str | None, int]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

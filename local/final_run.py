@@ -48,11 +48,20 @@ SHARDS = 8
 panes, and so the last bits of sums of floats in a next grouping, depend on it."""
 
 
+def final_source(graph: Graph) -> SourceRows | None:
+    """The source of a flow whose rows are many and are combined by threads; None if there is none."""
+    source = graph.leaves[0].source
+    many = isinstance(source, SourceRows) and source.many
+    return source if many and why_not_final(graph) is None else None  # type: ignore[return-value]
+
+
 def why_not_final(graph: Graph) -> str | None:
     """The reason why the panes of a flow cannot be combined by threads; None if they can.
 
     They can if each window of each grouping has one pane, when it expires, whatever the order of rows is.
     """
+    if len(graph.results) > 1:
+        return "several flows run together"
     if len(graph.leaves) != 1 or not graph.steps:
         return "the flow has several sources" if graph.steps else "the flow has no grouping"
     settings = graph.leaves[0].settings
@@ -208,4 +217,4 @@ def bad_rows(source: SourceRows, step: FinalStep, count: int) -> pa.Table:
         return step.bad(source.readers(step.columns))
 
 
-__all__ = ["FinalStep", "are_many", "bad_rows", "in_slices", "why_not_final"]
+__all__ = ["FinalStep", "are_many", "bad_rows", "final_source", "in_slices", "why_not_final"]

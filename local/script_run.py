@@ -1,6 +1,6 @@
-"""A flow in the middle of a run in this process: a shard for each of its steps, and the output so far.
+"""Flows in the middle of a run in this process: a shard for each of their steps, and the output so far.
 
-Guarded by tests/local/test_local.py and tests/flows/test_union.py.
+Guarded by tests/local/test_local.py, tests/flows/test_union.py and tests/flows/together/test_together.py.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
-from uuid import uuid4
 from warnings import warn
 
 import numpy as np
@@ -21,12 +20,10 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import divided
 from ..flows.flow import Flow
-from ..flows.flow_steps import weight_of
-from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of
-from ..flows.left_out import left_out_schema
-from ..flows.result import Result, SourceWatermarks
+from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of, graph_together
+from ..flows.result import Result
 from ..flows.seeds import corrections_of
-from ..panes.grouping.grouping import DIFF
+from ..flows.source_watermarks import SourceWatermarks
 from ..panes.grouping.stage import GroupingStage
 from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import END, Instant, Shard, by_bundle, with_first
@@ -35,10 +32,10 @@ from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
 from ..windows.times import MAX_TIME, MIN_TIME
-from .final_run import PACKAGE, FinalStep, bad_rows, in_slices, why_not_final
+from .final_run import PACKAGE, FinalStep, bad_rows, final_source, in_slices
+from .flow_output import FlowOutput, RunRecord, from_entry
 from .local_inputs import InputNames, LocalInput, Part, source_tables, turns
 from .run_seeds import begun, seed_of
-from .run_tables import TableWriter
 from .script import Clock, Elements, Entry, Watermark, instant
 from .source_rows import SourceRows
 from .unreadable_source_rows import UnreadableRows
@@ -62,30 +59,21 @@ class Saved:
 
 
 class LocalRun:
-    """A flow in the middle of a run."""
+    """A flow in the middle of a run, or several that share steps."""
 
-    def __init__(self, flow: Flow, idle_after: int | None = None, start: Seed | None = None) -> None:
-        self.flow, self.idle_after, self.start, self.graph = flow, idle_after, start, graph_of(flow)
+    def __init__(
+        self, flow: Flow, idle_after: int | None = None, start: Seed | None = None, *, beside: Sequence[Flow] = ()
+    ) -> None:
+        self.flow, self.flows, self.idle_after, self.start = flow, (flow, *beside), idle_after, start
+        self.graph = graph_together(self.flows) if beside else graph_of(flow)
         self.leaves = self.graph.leaves
         check_ends(self.graph)
         fresh = {step: self._start(step, idle_after) for step in self.graph.steps}
         self.shards = fresh if start is None else begun(flow, self.graph, fresh, start)
         self.now = max([MIN_TIME, *(shard.watermarks.now for shard in self.shards.values())])
-        self.out: list[pa.Table] = []
-        self.left_out: list[tuple[int, int, pa.Table]] = []
-        self.unreadable = UnreadableRows(self.graph)
-        self.dropped: list[tuple[int, int, int]] = []
-        self.output_watermarks: list[int] = []
-        self.watermarks: list[SourceWatermarks] = []
+        self.outputs = [FlowOutput(one, self.graph, place) for place, one in enumerate(self.flows)]
+        self.record = RunRecord(self.shards, UnreadableRows(self.graph))
         self.first: dict[Step, list[pa.Table]] = {}
-        self.schema = flow.schema
-        if len(self.graph.ends) == 1 and not flow.transforms and isinstance(self.graph.ends[0].origin, Step):
-            self.schema = self.graph.ends[0].schema
-        if "step" in self.schema.names:
-            raise InvalidArgument(
-                "the result of flow.run() has the entry of the script in 'step', and the flow gives a column of that "
-                "name too: name it otherwise, or leave it out with select()"
-            )
         if start is not None:
             self._show_corrections(start)
         self._save(0)
@@ -100,6 +88,11 @@ class LocalRun:
 
     def all(self, entries: Sequence[Entry], done: Callable[[], object] = lambda: None) -> Result:
         """The result of a whole script; `done` is called after each entry."""
+        self.play_script(entries, done)
+        return self._result(partial(_again, run=self, entries=entries), self._waiting())
+
+    def play_script(self, entries: Sequence[Entry], done: Callable[[], object] = lambda: None) -> None:
+        """Play a whole script; `done` is called after each entry."""
         names = InputNames(self.leaves)
         goes = [names.goes_to(place, entry) for place, entry in enumerate(entries)]
         with self._interruptible(len(entries)):
@@ -108,23 +101,23 @@ class LocalRun:
                 some = zip(self.leaves, tables, goes[place], strict=True)
                 self._entry(place, entry, {leaf: table[place] for leaf, table, to in some if to})
                 done()
-        return self._result(partial(_again, run=self, entries=entries), self._waiting())
 
     def of_tables(self) -> Result:
         """The result of the rows of all sources, as one entry, and then the end."""
-        with self._interruptible():
-            self.play_tables()
+        self.play_tables()
         return self._result(_of_tables, self._waiting())
 
     def play_tables(self) -> None:
         """Take the rows of all sources as one entry, and then the end if they have one."""
-        sources = [leaf.source for leaf in self.leaves]
-        own_rows = [source for source in sources if isinstance(source, SourceRows)]
-        if own_rows and own_rows[0].many and why_not_final(self.graph) is None:
-            self._final_panes(own_rows[0])
+        with self._interruptible():
+            self._play_tables()
+
+    def _play_tables(self) -> None:
+        if (final := final_source(self.graph)) is not None:
+            self._final_panes(final)
             return
         tables = [
-            leaf.source.whole(self.unreadable.needed(leaf), self.unreadable.take(leaf))
+            leaf.source.whole(self.record.unreadable.needed(leaf), self.record.unreadable.take(leaf))
             for leaf in self.leaves
             if isinstance(leaf.source, SourceRows)
         ]
@@ -145,12 +138,14 @@ class LocalRun:
             yield
         except KeyboardInterrupt as interrupt:
             saved = self.saved
-            self.shards = dict(saved.shards)
+            self.shards.clear()
+            self.shards.update(saved.shards)
             for one, length in zip(self._lists, saved.lengths, strict=True):
                 del one[length:]
             where = "before its end" if entries is None else f"in entry {min(saved.place, entries - 1)} of {entries}"
             note = f"the run was interrupted {where}"
-            interrupt.result = self._result(None, note)  # type: ignore[attr-defined]
+            results = [output.result(self.record, None, note) for output in self.outputs]
+            interrupt.result = results if len(self.flows) > 1 else self._result(None, note)  # type: ignore[attr-defined]
             interrupt.add_note(
                 f"{note}: `result` of this interrupt (sys.last_value.result in a shell) is its result so far"
             )
@@ -161,7 +156,9 @@ class LocalRun:
 
     @property
     def _lists(self) -> list[list[Any]]:
-        return [self.out, self.left_out, self.dropped, self.output_watermarks, self.watermarks]
+        record = self.record
+        own = [one for output in self.outputs for one in (output.rows, output.bad, output.watermarks)]
+        return [record.left_out, record.dropped, record.watermarks, *own]
 
     def _warn_of_late_rows(self, rows: Mapping[Leaf, pa.Table]) -> None:
         """Warn if a step leaves out many rows of its sources, whose order nobody has written, as a script is."""
@@ -177,39 +174,42 @@ class LocalRun:
         panes: list[pa.Table] = []
         for place, one in enumerate(FinalStep.all(self.graph)):
             before, first = panes, place == 0
-            take = self.unreadable.take(self.leaves[0])
+            take = self.record.unreadable.take(self.leaves[0])
             readers = source.readers(one.columns, one.coded, leave_out=take) if first else [in_slices(before)]
             panes, bad = one.panes(readers)
             if bad:
                 rows = bad_rows(source, one, bad) if first else one.bad([in_slices(before)])
                 self.shards[one.step], instants = self.shards[one.step].play({self.now: Arrival([rows])})
                 self._leave_out(int(not first), one.step, instants)
+        (output,) = self.outputs
         for table in panes:
-            self._show(1, applied(self.graph.ends[0].transforms, table))
-        self.output_watermarks += [MIN_TIME, MAX_TIME]
+            output.show(1, output.ends[0], table)
+        output.watermarks += [MIN_TIME, MAX_TIME]
 
     def _entry(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> None:
         """Take one entry through all steps, in their order; `rows` has the rows of each source that it goes to."""
         self.now = max(self.now, _time_of(entry))
         parts = self._parts(place, entry, rows)
         # The rows of several ends stand one end after the other, for each entry.
-        for until, some in turns(parts, self.now, TURNS if len(self.graph.ends) == 1 else 1):
+        for until, some in turns(parts, self.now, TURNS if all(len(one.ends) == 1 for one in self.outputs) else 1):
             self._turn(place, some, until)
             self._save(place)
-        self.watermarks.append(self._reached())
-        for feed in self.graph.ends:
-            if isinstance(feed.origin, Leaf) and feed.origin in rows:
-                reading, here = feed.origin.source.reading, rows[feed.origin]
-                if reading is not None:
-                    here, bad = divided(here, reading.weight)
-                    if bad.num_rows:
-                        told = self.graph.left_out_of_ends[feed].bad(bad.select(feed.schema.names))
-                        self.left_out.append((place, 0, _from_entry(told, place)))
-                self._show(place, applied(feed.transforms, here))
-        ends = [self.shards[feed.origin] for feed in self.graph.ends if isinstance(feed.origin, Step)]
-        if ends:
-            self.output_watermarks.append(min(shard.operator.hold(shard.state) for shard in ends))
+        self.record.watermarks.append(self._reached())
+        for output in self.outputs:
+            for feed in output.ends:
+                if isinstance(feed.origin, Leaf) and feed.origin in rows:
+                    self._show_source(place, output, feed, feed.origin, rows[feed.origin])
+            output.note_watermark(self.shards)
         self._save(place + 1)
+
+    def _show_source(self, place: int, output: FlowOutput, feed: Feed, leaf: Leaf, rows: pa.Table) -> None:
+        """Show the rows of a source that come to no step."""
+        if (reading := leaf.source.reading) is not None:
+            rows, bad = divided(rows, reading.weight)
+            if bad.num_rows:
+                told = self.graph.left_out_of_ends[feed].bad(bad.select(feed.schema.names))
+                output.bad.append((place, 0, from_entry(told, place)))
+        output.show(place, feed, rows)
 
     def _turn(self, place: int, parts: Mapping[Feed, Mapping[int, Part]], until: int) -> None:
         """Take some bundles of an entry through all steps, and the timers that are due by then."""
@@ -220,10 +220,11 @@ class LocalRun:
             instants[step] = with_first(played, self.first.pop(step, []) if played else [])
             self._leave_out(place, step, instants[step])
             self._count_dropped(place, step, arrivals, instants[step], parts)
-        for feed in self.graph.ends:
-            if isinstance(feed.origin, Step):
-                for one in instants[feed.origin]:
-                    self._show_panes(place, feed, one.panes)
+        for output in self.outputs:
+            for feed in output.ends:
+                if isinstance(feed.origin, Step):
+                    for one in instants[feed.origin]:
+                        output.show(place, feed, one.panes)
 
     def _reached(self) -> SourceWatermarks:
         """The watermarks of the sources before the rows of an entry, and after it."""
@@ -234,7 +235,8 @@ class LocalRun:
                     after.setdefault(feed.leaf.settings.name, min(marks.least + marks.back, MAX_TIME))
                     if marks.lag is not None:
                         moved_before.add(feed.leaf.settings.name)
-        last = self.watermarks[-1].after if self.watermarks else {}
+        before = self.record.watermarks
+        last = before[-1].after if before else {}
         return SourceWatermarks({**last, **{name: after[name] for name in moved_before}}, after)
 
     def _arrivals(
@@ -250,7 +252,7 @@ class LocalRun:
         some = [one for one in instants if one.rows]
         if some:
             rows = self.graph.left_out[step].table(some)
-            self.left_out.append((place, step.number, _from_entry(rows, place)))
+            self.record.left_out.append((place, step.number, from_entry(rows, place)))
 
     def _parts(self, place: int, entry: Entry, rows: Mapping[Leaf, pa.Table]) -> dict[Feed, dict[int, Part]]:
         """The bundles of an entry for each feed from a source, by their processing time."""
@@ -283,28 +285,23 @@ class LocalRun:
             if at is not None and len(late := one.result.left_out.get("late", ())):
                 here = [parts[feed][at].places for feed in step.feeds if at in parts.get(feed, {})]
                 places = np.concatenate(here)[late]
-                self.dropped += [(place, step.number, int(row)) for row in places]
+                self.record.dropped += [(place, step.number, int(row)) for row in places]
 
     def _show_corrections(self, start: Seed) -> None:
         """Give the panes that the state of a seed takes for shown and nobody has; a step before gives its own on."""
         for step in self.graph.steps:
-            files, ends = corrections_of(start, step.number), [one for one in self.graph.ends if one.origin is step]
+            files = corrections_of(start, step.number)
+            ends = [(output, feed) for output in self.outputs for feed in output.ends if feed.origin is step]
             panes = list(corrections(start.folder, files, step.operator().output_schema)) if files else []
             self.first[step] = [] if ends else panes
-            for feed, table in product(ends, panes):
-                self._show_panes(0, feed, table)
+            for (output, feed), table in product(ends, panes):
+                output.show(0, feed, table)
 
-    def _show_panes(self, place: int, feed: Feed, panes: pa.Table) -> None:
-        self._show(place, applied(feed.transforms, panes))
-
-    def _show(self, place: int, rows: pa.Table) -> None:
-        if rows.num_rows:
-            self.out.append(_from_entry(rows, place))
-
-    def _waiting(self) -> str:
+    def _waiting(self, steps: Sequence[Step] | None = None) -> str:
         """A sentence about the windows, and the rows in order, that wait for the watermark; empty without any."""
         counts = dict[str, int]()
-        for step, shard in self.shards.items():
+        for step in self.graph.steps if steps is None else steps:
+            shard = self.shards[step]
             what = "window" if isinstance(step.stage, GroupingStage) else "row"
             counts[what] = counts.get(what, 0) + shard.operator.count_waiting(shard.state)
         told = [f"{some:,} {what}{'s' * (some > 1)} wait{'s' * (some == 1)}" for what, some in counts.items() if some]
@@ -315,44 +312,16 @@ class LocalRun:
         return f"{' and '.join(told)} for the watermark: {remedy}"
 
     def _result(self, again: Callable[[Flow], Result] | None, note: str) -> Result:
-        panes = pa.concat_tables([self.schema.append(_STEP).empty_table(), *self.out])
-        unreadable = list(self.unreadable.shown())
-        counts = [
-            {
-                **asdict(shard.state.counts),
-                "unreadable": sum(rows.num_rows for on_way, rows in unreadable if on_way is step),
-                "held": shard.operator.count_entries(shard.state),
-            }
-            for step, shard in self.shards.items()
-        ]
-        none = left_out_schema(self.unreadable.row).append(_STEP)
-        first = [_from_entry(rows, 0) for _, rows in unreadable]
-        by_step = [table for *_, table in sorted(self.left_out, key=lambda one: one[:2])]
-        left_out = pa.concat_tables([none.empty_table(), *first, *by_step])
-        steps = self.graph.steps
-        fed = [LocalInput(leaf=feed.leaf, feed=feed, step=step) for step in steps for feed in step.feeds if feed.leaf]
-        last, run = self.flow.stages[-1] if self.flow.stages else None, uuid4().hex
-        return Result(
-            panes,
-            of_stages=counts,
-            dropped_rows=[(place, row) for place, _, row in sorted(self.dropped, key=lambda one: one[:2])],
-            output_watermarks=self.output_watermarks,
-            rows_kept=all(one.keeps_rows for one in fed),
-            left_out=left_out,
-            last=last.grouping if isinstance(last, GroupingStage) else None,
-            each_batch=self.flow.settings.each_batch,
-            write=None if again is None else TableWriter(flow=self.flow, panes=panes, again=again, run=run),
-            watermarks=self.watermarks,
-            weight=weight_of(self.flow) or DIFF,
-            times={leaf.settings.name: leaf.settings.time for leaf in self.leaves},
-            note=note,
-            save=partial(seed_of, self.flow, self.graph, dict(self.shards), SeedMaker(owner=run, batch=0)),
-        )
+        shards = dict(self.shards)
 
+        def save(run: str, folder: str) -> Seed:
+            return seed_of(self.flow, self.graph, shards, SeedMaker(owner=run, batch=0), folder)
 
-def _from_entry(rows: pa.Table, place: int) -> pa.Table:
-    """Rows with the entry of the script that they came from."""
-    return rows.append_column(_STEP, pa.array(np.full(rows.num_rows, place)))
+        return self.outputs[0].result(self.record, again, note, save)
+
+    def results(self) -> list[Result]:
+        """The result of each flow so far."""
+        return [output.result(self.record, None, self._waiting(output.steps)) for output in self.outputs]
 
 
 def _level_of_user() -> int:

@@ -27,7 +27,7 @@ from ..flows.tuning import LiveQuery, TopicTarget
 from ..panes.state.seed import Seed
 from ..tables import write_result
 from .final_run import are_many, in_slices, why_not_final
-from .running import run
+from .running import run, run_together
 from .script import Entry
 from .source_rows import SourceRows
 from .topic_output import write_topic
@@ -54,6 +54,9 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
 
     def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
         return run(flow, script, start)
+
+    def run_together(self, flows: Sequence[Flow], script: Sequence[Any] | None) -> Sequence[Result]:
+        return run_together(flows, script)
 
     def answer(self, flow: Flow, way: str) -> Result:
         return run(flow, None)

@@ -5,11 +5,11 @@ Guarded by tests/files/test_bad_rows.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from ..flows.graph import Graph, Leaf, Step, leaf_columns
+from ..flows.graph import Feed, Graph, Leaf, Step, leaf_columns
 from ..flows.left_out import unreadable_rows
 
 
@@ -24,19 +24,23 @@ class UnreadableRows:
         """Takes the rows of a source that cannot be read. Threads call it, in any order."""
         return self.by_leaf.setdefault(leaf, []).append
 
-    def shown(self) -> Iterator[tuple[Step | None, pa.Table]]:
-        """The rows in their order, as rows that were left out, with the step that they were on their way to."""
+    def shown(self, steps: Sequence[Step], ends: Sequence[Feed]) -> Iterator[tuple[Step | None, pa.Table]]:
+        """The rows in their order, as rows that were left out, with each of these steps that they were on their way to.
+
+        For a source that is at one of the ends without a step it is None.
+        """
         for leaf, tables in self.by_leaf.items():
             if not tables:
                 continue
             rows = pa.concat_tables(tables).sort_by([("file", "ascending"), ("line", "ascending")])
-            ways = ((step, i) for step in self.graph.steps for i, feed in enumerate(step.feeds) if feed.leaf is leaf)
-            if (way := next(ways, None)) is None:
-                yield None, unreadable_rows(rows, self.row)
-            else:
-                step, place = way
-                port = step.ports[place] if step.ports else 0
-                yield step, self.graph.left_out[step].unreadable(rows, port)
+            for step in steps:
+                for place, feed in enumerate(step.feeds):
+                    if feed.leaf is leaf:
+                        port = step.ports[place] if step.ports else 0
+                        yield step, self.graph.left_out[step].unreadable(rows, port)
+            for feed in ends:
+                if feed.leaf is leaf:
+                    yield None, unreadable_rows(rows, self.row)
 
     @property
     def row(self) -> pa.StructType:
@@ -44,13 +48,16 @@ class UnreadableRows:
         return self.graph.left_out_row
 
     def needed(self, leaf: Leaf) -> frozenset[str] | None:
-        """The columns of a source without which a row cannot be read, as its flow needs them; None for all of them."""
+        """The columns of a source without which a row cannot be read, as its flows need them; None for all of them."""
+        if any(feed.leaf is leaf for feed in self.graph.ends):
+            return None
+        at = leaf.settings.processing_time
+        needed = frozenset(() if at is None else (at,))
         for step in self.graph.steps:
             for feed in step.feeds:
                 if feed.leaf is leaf:
-                    at = leaf.settings.processing_time
-                    return leaf_columns(step, feed, leaf) | frozenset(() if at is None else (at,))
-        return None
+                    needed |= leaf_columns(step, feed, leaf)
+        return needed
 
 
 __all__ = ["UnreadableRows"]

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..errors import InvalidArgument, TypeMismatch, require_column
-from ..flows.result import Result, SourceWatermarks
+from ..flows.result import Result
+from ..flows.source_watermarks import SourceWatermarks
 from ..local.script import Clock, Elements, Entry, Watermark, reports, tables_of
 from ..panes.grouping.grouping import RESERVED
 from ..windows import timestamp

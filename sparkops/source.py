@@ -26,7 +26,7 @@ from ..flows.left_out import LEFT_OUT
 from ..flows.result import Result
 from ..flows.tuning import LiveQuery, TopicTarget
 from ..local.local_inputs import source_tables
-from ..local.running import run
+from ..local.running import run, run_together
 from ..local.script import Elements, Entry
 from ..local.topic_output import topic_flow
 from ..panes.grouping.grouping import EVENT_TIME
@@ -144,14 +144,12 @@ class SparkSource(Source[Flow], Engine[Flow]):
         return super().replayed() if self.streaming else replace(self, input=self.input.replayed())
 
     def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
-        if script is None and flow.source.streaming:
-            raise InvalidArgument(f"run() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
-        if script is None:
-            raise InvalidArgument(
-                "run() of a flow over Spark takes a script, whose rows stand for those of Spark: write "
-                "flow.run(script), or flow.df for the rows of Spark"
-            )
+        _require_script(flow, script)
         return run(flow, script, start)
+
+    def run_together(self, flows: Sequence[Flow], script: Sequence[Any] | None) -> Sequence[Result]:
+        _require_script(flows[0], script)
+        return run_together(flows, script)
 
     def answer(self, flow: Flow, way: str) -> Result:
         if flow.source.streaming:
@@ -250,6 +248,17 @@ class SparkSource(Source[Flow], Engine[Flow]):
 
     def _input(self, flow: Flow) -> Input:
         return flow.source.route_input if isinstance(flow.source, SparkSource) else self.route_input
+
+
+def _require_script(flow: Flow, script: object) -> None:
+    """Raise if a flow over Spark is run in this process without a script."""
+    if script is None and flow.source.streaming:
+        raise InvalidArgument(f"run() ends with its rows, and those of a stream have no end: {_OF_A_STREAM}")
+    if script is None:
+        raise InvalidArgument(
+            "run() of a flow over Spark takes a script, whose rows stand for those of Spark: write flow.run(script), "
+            "or flow.df for the rows of Spark"
+        )
 
 
 def spark_source(flow: Flow) -> SparkSource | None:

@@ -1,0 +1,171 @@
+"""Flows that run as one: each has the result that it has by itself, and a step that they share is there once."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from row_steps import SCHEMA, draw_flow, draw_rows, draw_step, script_of
+from seeds import seeds
+
+import uncombine as uc
+from uncombine.errors import InvalidArgument, NoSuchStep
+from uncombine.flows.graph import graph_together
+from uncombine.flows.result import Result
+
+ROWS = [{"ts": 20 * n * 1_000_000, "user": "ab"[n % 2], "x": n} for n in range(30)]
+SCRIPT = [uc.Elements(ROWS[:15]), uc.Elements(ROWS[15:]), uc.Watermark(None)]
+
+
+def source(**options: Any) -> uc.Flow:
+    return uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()}), **options)
+
+
+def steps(**flows: uc.Flow) -> int:
+    return len(graph_together(list(uc.together(**flows).flows.values())).steps)
+
+
+def same(one: Result, other: Result) -> bool:
+    return (
+        one.panes.equals(other.panes)
+        and one.of_stages == other.of_stages
+        and one.output_watermarks == other.output_watermarks
+        and one.dropped_rows == other.dropped_rows
+        and one.left_out.num_rows == other.left_out.num_rows
+    )
+
+
+def drawn(seed: int) -> tuple[dict[str, uc.Flow], list[Any]]:
+    """Two to four flows over one to three sources, which share some of their steps."""
+    r = random.Random(seed)
+    weighted = r.random() < 0.5
+    names = ["a", "b", "c"][: r.randrange(1, 4)]
+    options = {"processing_time": "seen", "watermark": "1 minute", "diff": "w" if weighted else None}
+    roots = [uc.flow(SCHEMA, name=name, **options) for name in names]
+    grown = list(roots)
+    for _ in range(r.randrange(3)):
+        grown.append(draw_step(r, r.choice(grown)))
+    flows = {}
+    for place in range(r.randrange(2, 5)):
+        base = r.choice(grown)
+        if r.random() < 0.5:
+            base = base.where(uc.col("x") > r.choice([5, 20]))
+        others = [] if r.random() < 0.7 else [r.choice(roots)]
+        own = draw_flow(random.Random(2 * seed + r.randrange(2)), [base, *others])  # the same steps in some of them
+        flows[f"flow {place}"] = own if r.random() < 0.8 else base
+    read = {leaf.settings.name for leaf in graph_together(list(flows.values())).leaves}
+    tables = {name: draw_rows(r, weighted, place).slice(0, 12) for place, name in enumerate(names) if name in read}
+    return flows, script_of(tables)
+
+
+def of_its_sources(flow: uc.Flow, script: list[Any]) -> list[Any]:
+    """A script without the rows of other sources, of which the times stay."""
+    names = {leaf.settings.name for leaf in graph_together([flow]).leaves}
+    return [
+        uc.Clock(entry.at) if isinstance(entry, uc.Elements) and entry.input not in names else entry for entry in script
+    ]
+
+
+@pytest.mark.parametrize("seed", seeds(200, 5_000))
+def test_rule_92_each_flow_has_the_result_that_it_has_by_itself(seed: int) -> None:
+    flows, script = drawn(seed)
+    results = uc.together(**flows).run(script)
+    assert list(results) == list(flows)
+    for name, flow in flows.items():
+        assert same(results[name], flow.run(of_its_sources(flow, script))), name
+
+
+def test_a_shared_step_is_there_once_and_its_function_is_called_once() -> None:
+    calls: list[int] = []
+
+    def counted(table: pa.Table) -> pa.Table:
+        calls.append(table.num_rows)
+        return table
+
+    users = source().map(counted, remember=True).window("1 minute").combine(by="user", total=uc.Sum("x"))
+    flows = {
+        "users": users,
+        "top": users.window("5 minutes").combine(best=uc.Max("total")),
+        "high": users.where(uc.col("total") > 9),
+    }
+    assert steps(**flows) == 3
+    calls.clear()
+    uc.together(**flows).run(SCRIPT)
+    assert sum(calls) == len(ROWS)
+
+
+def test_steps_are_shared_by_value() -> None:
+    rows = source()
+
+    def minutes(**options: Any) -> uc.Flow:
+        return (
+            rows.where(uc.col("x") > options.pop("above", 3))
+            .window("1 minute", **options)
+            .combine(by="user", n=uc.Count())
+        )
+
+    assert steps(a=minutes(), b=minutes()) == 1
+    assert steps(a=minutes(), b=minutes(above=4)) == 2
+    assert steps(a=minutes(), b=minutes(allowed_lateness="1 hour")) == 2
+    assert steps(a=minutes(), b=minutes(trigger="early every 2 rows")) == 2
+    assert steps(a=rows.map(lambda t: t).distinct("user"), b=rows.map(lambda t: t.slice(1)).distinct("user")) == 2
+    other = source().where(uc.col("x") > 3).window("1 minute").combine(by="user", n=uc.Count())
+    assert steps(a=minutes(), b=other) == 2, "another source"
+
+
+def test_large_tables_go_through_each_flow_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uncombine.local.final_run.ROWS", 10)
+    users = uc.flow(ROWS).window("1 minute").combine(by="user", total=uc.Sum("x"))
+    flows = {"users": users, "top": users.window("5 minutes").combine(best=uc.Max("total"))}
+    results = uc.together(**flows).run()
+    assert all(results[name].panes.equals(flow.run().panes) for name, flow in flows.items())
+
+
+def test_an_interrupt_has_the_results_so_far() -> None:
+    given = list[int]()
+
+    def once(table: pa.Table) -> pa.Table:
+        given.append(table.num_rows)
+        if len([rows for rows in given if rows]) == 2:
+            raise KeyboardInterrupt
+        return table
+
+    late = source().window("1 minute", "each row").combine(by="user", n=uc.Count())
+    flows = {"n": late, "again": late.map(once)}
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        uc.together(**flows).run(SCRIPT)
+    results = interrupt.value.result  # type: ignore[attr-defined]
+    assert list(results) == list(flows)
+    assert all("interrupted" in result.note for result in results.values())
+
+
+WRONG: dict[str, tuple[Any, type[Exception], str]] = {
+    "one flow": (lambda: uc.together(a=source()), InvalidArgument, "takes two flows or more, not 1"),
+    "no flow": (lambda: uc.together(a=source(), b=5), InvalidArgument, "takes flows by name, but b= is a int"),
+    "an open window": (
+        lambda: uc.together(a=source(), b=source().window("1 minute")),
+        InvalidArgument,
+        "'b' ends with window(...): add .combine(...)",
+    ),
+    "two watermarks": (
+        lambda: uc.together(a=source(watermark="1 minute"), b=source(watermark=uc.EachBatch())),
+        InvalidArgument,
+        "only one of 'a' and 'b' has EachBatch()",
+    ),
+    "on Spark": (
+        lambda: uc.together(a=source(), b=source()).write_stream,
+        NoSuchStep,
+        "flows together has no write_stream: flows that run together run in this process for now",
+    ),
+    "no rows": (lambda: uc.together(a=source(), b=source()).run(), InvalidArgument, "run() needs a script"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_use_is_refused(name: str) -> None:
+    make, kind, says = WRONG[name]
+    with pytest.raises(kind) as refused:
+        make()
+    assert says in str(refused.value)
