@@ -18,6 +18,7 @@ from ..panes.shard.arrivals import Arrival
 from ..panes.shard.shard import Shard
 from ..panes.watermarks.watermarks import InputWatermarks, Watermarks
 from ..windows.times import MIN_TIME
+from .flow_output import FlowOutput
 from .local_inputs import Part
 from .script_run import LocalRun
 
@@ -42,7 +43,7 @@ class HistoryRun(LocalRun):
         self.marks = {feed: one for feed, one in pairs if one is not None}
         self.last = now
         self.closed = closed or {}
-        self.shards = {step: self._held(step, shard) for step, shard in self.shards.items()}
+        self.shards.update({step: self._held(step, shard) for step, shard in self.shards.items()})
 
     def play(self) -> None:
         """Play the rows of all sources, and come as far as the former flow had come."""
@@ -64,7 +65,7 @@ class HistoryRun(LocalRun):
             shard, state=state, watermarks=InputWatermarks(inputs, shard.watermarks.least, shard.watermarks.now)
         )
 
-    def _show_panes(self, place: int, feed: Feed, panes: pa.Table) -> None:
+    def _show_panes(self, place: int, output: FlowOutput, feed: Feed, panes: pa.Table) -> None:
         assert isinstance(feed.origin, Step)
         if panes.num_rows:
             self.panes.setdefault(feed.origin, []).append(panes)

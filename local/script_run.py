@@ -224,7 +224,7 @@ class LocalRun:
             for feed in output.ends:
                 if isinstance(feed.origin, Step):
                     for one in instants[feed.origin]:
-                        output.show(place, feed, one.panes)
+                        self._show_panes(place, output, feed, one.panes)
 
     def _reached(self) -> SourceWatermarks:
         """The watermarks of the sources before the rows of an entry, and after it."""
@@ -296,6 +296,10 @@ class LocalRun:
             self.first[step] = [] if ends else panes
             for (output, feed), table in product(ends, panes):
                 output.show(0, feed, table)
+
+    def _show_panes(self, place: int, output: FlowOutput, feed: Feed, panes: pa.Table) -> None:
+        """Take the panes that a step has given at an end of a flow."""
+        output.show(place, feed, panes)
 
     def _waiting(self, steps: Sequence[Step] | None = None) -> str:
         """A sentence about the windows, and the rows in order, that wait for the watermark; empty without any."""
