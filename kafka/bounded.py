@@ -5,11 +5,13 @@ Guarded by tests/kafka/test_local_kafka.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ..errors import StateMismatch
 from .kafka import Kafka
-from .partitions import Part, bounds_of, partitions_of
+from .partitions import Part, Partition, bounds_of, partitions_of
 from .places import first_offsets, last_offsets
 
 
@@ -28,6 +30,44 @@ def parts_now(kafka: Kafka) -> BoundedParts:
     first, lost = first_offsets(kafka.begins, cluster, bounds, kafka.group, kafka.on_lost)
     last = last_offsets(kafka.ends, cluster, bounds)
     return BoundedParts([Part(one, first[one], max(first[one], last[one])) for one in bounds], lost)
+
+
+def parts_before(kafka: Kafka, ends: Mapping[Partition, int]) -> list[Part]:
+    """The part of each partition that a query has read, which went up to these offsets; topics of others are whole.
+
+    Raises if the cluster has no more what the query has read.
+    """
+    topics, parts = {one.topic for one in ends}, parts_now(kafka).parts
+    there = {part.partition for part in parts}
+    missing = [one.name for one in ends if one not in there]
+    if missing and any(one.topic in topics for one in there):
+        raise _incomplete(f"the history has no {', '.join(missing)}")
+    out = []
+    for part in parts:
+        one, last = part.partition, ends.get(part.partition, 0)
+        if one.topic not in topics:
+            out.append(part)
+            continue
+        if part.last < last:
+            raise _incomplete(f"the query has read {one.name} up to offset {last}, and the history ends at {part.last}")
+        if kafka.begins == "earliest" and part.first > 0 and last:
+            _note_begin(kafka, one, min(part.first, last))
+        out.append(Part(one, min(part.first, last), last))
+    return out
+
+
+def _note_begin(kafka: Kafka, partition: Partition, first: int) -> None:
+    """Raise for messages at the begin of a partition that the cluster has no more, or say how many they are."""
+    which = f"{first:,} offsets of {partition.name}, from 0 to {first - 1}, are not in the cluster any more"
+    if kafka.on_lost == "error":
+        raise _incomplete(which, ", say with start= where the query began, or count them with on_lost='count'")
+    sys.stderr.write(f"lost: {which}\n")
+
+
+def _incomplete(reason: str, more: str = "") -> StateMismatch:
+    return StateMismatch(
+        f"{reason}, so what the query saw cannot be computed again: give the rows of the past from another place{more}"
+    )
 
 
 def divided(parts: Sequence[Part], count: int) -> list[list[Part]]:
@@ -53,4 +93,4 @@ def divided(parts: Sequence[Part], count: int) -> list[list[Part]]:
     return groups
 
 
-__all__ = ["BoundedParts", "divided", "parts_now"]
+__all__ = ["BoundedParts", "divided", "parts_before", "parts_now"]

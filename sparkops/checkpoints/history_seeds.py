@@ -20,8 +20,7 @@ from ...files.listing import list_data_files
 from ...flows.flow import Flow, FlowSource
 from ...flows.flow_steps import leaves_of
 from ...flows.histories import past_of
-from ...kafka.bounded import parts_now
-from ...kafka.partitions import Part
+from ...kafka.bounded import parts_before
 from ...panes.state.seed import Seed, SeedMaker, require_free, write_seed
 from ..files_input import FilesInput
 from ..inputs import Input
@@ -117,8 +116,7 @@ def _named(input: TopicsInput, offset: Any) -> TopicsInput:
     if offset is None:
         return input.named()
     ends = {one: progress.offset for one, progress in TopicOffset.of(offset).partitions.items()}
-    parts = (Part(one, first, min(last, ends.get(one, 0))) for one, first, last in parts_now(input.kafka).parts)
-    return replace(input, parts=tuple(part for part in parts if part.first <= part.last))
+    return replace(input, parts=tuple(parts_before(input.kafka, ends)))
 
 
 def _position(input: Input) -> str:
