@@ -20,7 +20,6 @@ CHANGES: dict[str, tuple[dict[str, uc.Combiner], dict[str, uc.Combiner]]] = {
 }
 
 
-@pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_live_table_follows_a_change(name: str, url: str, spark: SparkSession, tmp_path: Path) -> None:
     before, now = CHANGES[name]
@@ -139,7 +138,6 @@ def test_changes_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
         one.to_table(URLS[0].format(tmp_path), checkpoint=tmp_path / "half")
 
 
-@pytest.mark.parametrize("url", URLS)
 def test_a_combiner_without_a_history_is_null_for_windows_that_began_before(
     url: str, spark: SparkSession, tmp_path: Path
 ) -> None:
