@@ -3,7 +3,8 @@
 Each window has a key of its own, a count, a sum and the pane that was shown last. Parquet has the key, the window, the
 count and the sum, with the codec of a seed. On Spark a query of five million windows gets another number
 of shards, from the checkpoint to the end of the first batch of the new query, compared with the batch that made the
-windows; a value of text makes each of them 100 bytes.
+windows; a value of text makes each of them 100 bytes. A history of sixty million rows, as Parquet files, is written as
+a seed on Spark and loaded by the first batch of a query, compared with a batch flow that gives the panes of these rows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ TITLE = "Seeds"
 
 SIZES = (1_000_000, 5_000_000, 20_000_000)
 RESCALED = 5_000_000
+HISTORY = 60_000_000
+FILES = 12
+KEYS = 10_000
 MINUTE = 60_000_000
 
 
@@ -34,7 +38,10 @@ def rows() -> Iterator[Row]:
     try:
         for size in SIZES:
             yield from _here(folder, size)
-        yield from _rescaled(folder)
+        spark = uc.session("benchmark", cores=2)
+        yield from _rescaled(spark, folder)
+        yield from _history(spark, folder)
+        spark.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -97,12 +104,11 @@ def _in_turn(
     return min(times[0]), min(times[1])
 
 
-def _rescaled(folder: Path) -> Iterator[Row]:
+def _rescaled(spark: Any, folder: Path) -> Iterator[Row]:
     table = _table(RESCALED)
     text = pa.array([f"{key:060}" for key in table["k"].to_pylist()])
     (folder / "in").mkdir()
     pq.write_table(table.set_column(1, "k", text), folder / "in" / "a.parquet")
-    spark = uc.session("benchmark", cores=2)
 
     def run(name: str, shards: int, rows: str = "in", **options: Any) -> float:
         files, tuning = uc.Files(str(folder / rows), order="name"), uc.Tuning(shards=shards)
@@ -123,7 +129,39 @@ def _rescaled(folder: Path) -> Iterator[Row]:
     run("new", 3, start=seed)
     ours = time.perf_counter() - start
     yield Row(f"{RESCALED / 1e6:g} M windows to 3 shards", ours, first, None, "the batch that made them", "s")
-    spark.stop()
+
+
+def _history(spark: Any, folder: Path) -> Iterator[Row]:
+    past, live, size = folder / "past", folder / "live", HISTORY // FILES
+    past.mkdir()
+    live.mkdir()
+    draw = np.random.default_rng(2)
+    for number in range(FILES):
+        times = pa.array(draw.integers(0, 60 * MINUTE, size)).cast(pa.timestamp("us", "UTC"))
+        rows = pa.table({"ts": times, "k": draw.integers(0, KEYS, size), "x": draw.integers(0, 1000, size)})
+        pq.write_table(rows, past / f"{number:02}.parquet")
+    pq.write_table(rows.slice(0, 1), live / "a.parquet")
+
+    def totals(flow: uc.Flow) -> uc.Flow:
+        return flow.window("1 minute").combine(by="k", n=uc.Count(), total=uc.Sum("x"))
+
+    def forget() -> None:
+        for name in ("history", "begun"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+    def batch() -> None:
+        totals(uc.flow(uc.Files(str(past)), spark=spark)).df.write.format("noop").mode("overwrite").save()
+
+    def begin() -> None:
+        source = uc.flow(uc.Files(str(live), order="name"), spark=spark, streaming=True, watermark="2 hours")
+        flow = totals(source)
+        seed = flow.seed(uc.Files(str(past)), to=str(folder / "history"))
+        writer = flow.write_stream(checkpoint=folder / "begun", start=seed).format("noop")
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    batch()
+    ours, other = _in_turn(begin, batch, forget)
+    yield Row(f"begin after {HISTORY / 1e6:g} M rows of history", ours, other, None, "the same flow in batch", "s")
 
 
 __all__ = ["TITLE", "rows"]

@@ -6,7 +6,7 @@ Guarded by tests/local/test_local_flows.py and tests/sparkops/test_flow.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -95,6 +95,22 @@ class Engine(ABC, Generic[FlowT]):
     @abstractmethod
     def write_stream(self, flow: FlowT, checkpoint: str, same: Sequence[str], start: Seed | str | None = None) -> Any:
         """A writer of the stream of panes, whose checkpoint is that of this flow, and may begin with a seed."""
+
+    def stream_together(self, flows: Mapping[str, FlowT], checkpoint: str) -> Any:
+        """The stream of several flows as one query."""
+        raise InvalidArgument("these flows run without Spark, so they have no stream to write: write run(script)")
+
+    def tables_together(
+        self,
+        flows: Mapping[str, FlowT],
+        targets: Mapping[str, str],
+        keys: Mapping[str, str | Sequence[str]],
+        query: LiveQuery,
+    ) -> Any:
+        """Start the query that keeps the results of several flows in tables."""
+        raise InvalidArgument(
+            "these flows run without Spark, so no query keeps their tables: write to_table(target) of each flow"
+        )
 
     @abstractmethod
     def seed(self, flow: FlowT, history: Any, until: datetime | str | int | None, folder: str) -> Seed:

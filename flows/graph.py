@@ -225,11 +225,12 @@ class Graph:
 
     def reader(self, step: Step) -> tuple[Step, int] | None:
         """The step that reads the rows of this one, and the place of these rows among its feeds; None at the end."""
-        for reader in self.steps:
-            for place, feed in enumerate(reader.feeds):
-                if feed.origin is step:
-                    return reader, place
-        return None
+        return next(iter(self.readers(step)), None)
+
+    def readers(self, origin: Step | Leaf) -> list[tuple[Step, int]]:
+        """The steps that read rows of this step or source, each with the place of these rows among its feeds."""
+        places = ((reader, place) for reader in self.steps for place in range(len(reader.feeds)))
+        return [(reader, place) for reader, place in places if reader.feeds[place].origin is origin]
 
 
 def check_ends(graph: Graph) -> None:

@@ -1,4 +1,4 @@
-"""The names of the transforms of a flow, by which a user speaks of one.
+"""The names of the transforms of flows, by which a user speaks of one.
 
 Guarded by tests/flows/fingerprint/test_fingerprint.py.
 """
@@ -11,14 +11,20 @@ from ..panes.transforms import Transform
 from .flow import Flow
 
 
-def transform_names(flow: Flow) -> dict[int, str]:
-    """The name of each transform of a flow, by its identity: its method, and its place among those of this method."""
-    counts: dict[str, int] = {}
+def transform_names(*flows: Flow) -> dict[int, str]:
+    """The name of each transform, by its identity: its method, and its place in its flow among those of this method.
+
+    A transform that several flows share has its name in the first of them.
+    """
     names: dict[int, str] = {}
-    for transform in _transforms_of(flow):
-        if transform.word is not None and id(transform) not in names:
-            counts[transform.word] = counts.get(transform.word, 0) + 1
-            names[id(transform)] = f"{transform.word} {counts[transform.word]}"
+    for flow in flows:
+        counts: dict[str, int] = {}
+        own = dict[int, str]()
+        for transform in _transforms_of(flow):
+            if transform.word is not None and id(transform) not in own:
+                counts[transform.word] = counts.get(transform.word, 0) + 1
+                own[id(transform)] = f"{transform.word} {counts[transform.word]}"
+        names = {**own, **names}
     return names
 
 

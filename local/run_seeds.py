@@ -68,7 +68,7 @@ def seed_step(step: Step, shard: Shard, made_by: Fingerprint, folder: str) -> Se
 
 def fingerprints(flow: Flow, graph: Graph) -> list[Fingerprint]:
     """The fingerprint of each step, in one shard."""
-    of = Fingerprints(flow, graph)
+    of = Fingerprints(graph, flow)
     return [of(step, step.schemas, 1, True, 0) for step in graph.steps]
 
 

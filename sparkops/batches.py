@@ -86,8 +86,18 @@ def packed_changes(flow: Flow, layout: Layout, route_of: Callable[[Flow], Route]
         (end,) = route.graph.ends
         assert isinstance(end.origin, Step)
         panes = route.run_step(end.origin, route.packed(end.origin), None)
-        return wire_map(panes, NetPanes(end.transforms, NetRows(layout, INLINE // len(route.ids))), PACKED_DDL)
+        return changes_of_panes(panes, end.transforms, layout, len(route.ids))
     rows = route_of(flow).df() if flow.source.streaming else flow.df
+    return changes_of_rows(rows, layout, keyed)
+
+
+def changes_of_panes(panes: DataFrame, after: Sequence[Transform], layout: Layout, shards: int) -> DataFrame:
+    """The changes of packed panes, packed, where all rows of a key come from one shard."""
+    return wire_map(panes, NetPanes(after, NetRows(layout, INLINE // shards)), PACKED_DDL)
+
+
+def changes_of_rows(rows: DataFrame, layout: Layout, keyed: bool) -> DataFrame:
+    """The changes of rows, packed; `keyed` is true if all rows of a key are in one partition."""
     if not keyed:
         rows = rows.repartition(*map(column, key_columns(layout)))
     input = DataFrameInput(rows)
@@ -154,4 +164,14 @@ def _unpacked(payload: bytes, layout: Layout) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(payload), layout.changes)
 
 
-__all__ = ["NetPanes", "NetRows", "changes_in", "keeps_keys", "key_columns", "packed_changes", "write_table"]
+__all__ = [
+    "NetPanes",
+    "NetRows",
+    "changes_in",
+    "changes_of_panes",
+    "changes_of_rows",
+    "keeps_keys",
+    "key_columns",
+    "packed_changes",
+    "write_table",
+]

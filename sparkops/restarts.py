@@ -93,7 +93,8 @@ def checked_route(route: Route, checkpoint: str, same: Sequence[str], start: See
 def restart_of(route: StreamRoute, checkpoint: str, same: Sequence[str] = ()) -> Restart | None:
     """Say what a restart from a checkpoint would do; None where no batch has ended or its state is not read."""
     spark = route.input.spark
-    stored = stored_fingerprints(spark, checkpoint) if last_commit(spark, checkpoint) >= 0 else []
+    several = len(route.graph.results) > 1
+    stored = stored_fingerprints(spark, checkpoint, several) if last_commit(spark, checkpoint) >= 0 else []
     if not stored:
         return None
     now = [route.fingerprint(step) for step in route.graph.steps]
@@ -115,22 +116,26 @@ def step_names(flow: Flow) -> list[str]:
     return [*transform_names(flow).values(), *(f"stage {number + 1}" for number in range(stages_of(flow)))]
 
 
-def stored_fingerprints(spark: SparkSession, checkpoint: str) -> list[Fingerprint]:
-    """The fingerprint of each step of the flow that wrote a checkpoint; none where Spark cannot read its state."""
+def stored_fingerprints(spark: SparkSession, checkpoint: str, several: bool = False) -> list[Fingerprint]:
+    """The fingerprint of each step that wrote a checkpoint; none where Spark cannot read its state.
+
+    If flows run together several steps share an operator.
+    """
     try:
         operators = spark.read.format("state-metadata").load(checkpoint).select("operatorId").collect()
         numbers = sorted({int(row["operatorId"]) for row in operators})
-        manifests = [manifest for number in numbers if (manifest := _manifest(spark, checkpoint, number)) is not None]
+        manifests = [one for number in numbers for one in _manifests(spark, checkpoint, number, several)]
     except Exception:  # of Spark's many kinds, and of the JVM, such as a folder that was moved
         return []
-    return [read_extra(extra_of(manifest))["made_by"] for manifest in manifests]
+    found = [read_extra(extra_of(manifest))["made_by"] for manifest in manifests]
+    return list({one["stage"]: one for one in found}.values())
 
 
-def _manifest(spark: SparkSession, checkpoint: str, operator: int) -> bytes | None:
-    """The manifest of a shard of an operator. Spark looks into one partition after the other until it has one."""
+def _manifests(spark: SparkSession, checkpoint: str, operator: int, every: bool) -> list[bytes]:
+    """The manifests of all shards of an operator, or of one: Spark looks into one partition after the other for it."""
     reader = spark.read.format("statestore").option("operatorId", operator).option("stateVarName", "manifest")
-    rows = reader.load(checkpoint).select("value.value").take(1)
-    return bytes(rows[0][0]) if rows else None
+    rows = reader.load(checkpoint).select("value.value")
+    return [bytes(row[0]) for row in (rows.collect() if every else rows.take(1))]
 
 
 __all__ = ["Restart", "StepRestart", "checked_route", "restart_of", "step_names", "stored_fingerprints"]

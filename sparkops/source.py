@@ -5,12 +5,12 @@ Guarded by tests/sparkops/test_flow.py, tests/sparkops/test_left_out.py and test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -49,19 +49,17 @@ from .routes.replay import AtOnce
 from .scans.by_spark import by_spark
 from .scans.faster import faster
 from .sql_types import arrow_type, dataframe_of, spark_schema, spark_type
-from .stream_writer import checked_writer
+from .stream_writer import BatchParts, EachBatch, checked_writer
 from .tables.live_table import live_table
 from .tables.live_topic import live_topic, write_topic
 from .time_modes import as_stored, choice_of
+from .together.together_streams import TogetherStream, together_route
+from .together.together_tables import LiveTables, live_tables
 from .tuning.thin_function import thin_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamWriter
-
-
-EachBatch: TypeAlias = "Callable[[DataFrame, DataFrame, int], None]"
-"""A function of the panes of a micro-batch, of the rows that were left out, and of the number of the batch."""
 
 
 _OF_A_STREAM = (
@@ -77,22 +75,6 @@ _BY_SPARK = {
     "to_polars": "polars.from_arrow(flow.df.toArrow())",
 }
 """The way of Spark for each method that gives rows."""
-
-
-@dataclass(frozen=True)
-class BatchParts:
-    """Calls a function with both parts of a micro-batch, which is computed once."""
-
-    function: EachBatch
-
-    def __call__(self, batch: DataFrame, number: int) -> None:
-        batch = batch.persist()
-        try:
-            left_out = column(LEFT_OUT)
-            panes = batch.where(left_out.isNull()).drop(LEFT_OUT)
-            self.function(panes, batch.where(left_out.isNotNull()).select(f"{LEFT_OUT}.*"), number)
-        finally:
-            batch.unpersist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +174,18 @@ class SparkSource(Source[Flow], Engine[Flow]):
         seed = seed_at_start(flow, start, self.input.spark, checkpoint)
         route = checked_route(self.route(started_at(flow, seed)), checkpoint, same, seed)
         return checked_writer(route.df().writeStream, choice_of(flow)).option("checkpointLocation", checkpoint)
+
+    def stream_together(self, flows: Mapping[str, Flow], checkpoint: str) -> TogetherStream:
+        return TogetherStream(together_route(flows, self.route_input, checkpoint), tuple(flows), checkpoint)
+
+    def tables_together(
+        self,
+        flows: Mapping[str, Flow],
+        targets: Mapping[str, str],
+        keys: Mapping[str, str | Sequence[str]],
+        query: LiveQuery,
+    ) -> LiveTables:
+        return live_tables(flows, self.route_input, targets, keys, query)
 
     def seed(self, flow: Flow, history: Any, until: datetime | str | int | None, folder: str) -> Seed:
         from .checkpoints.history_seeds import seed_of_history  # which opens sources

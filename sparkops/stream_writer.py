@@ -8,18 +8,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from pyspark.sql import SparkSession
 
 from ..errors import InvalidArgument
+from ..flows.left_out import LEFT_OUT
 from ..tables.target import NONE_YET
 from .ending import end_without_input
+from .inputs import column
 from .query_log import last_plan, require_place
 from .starting import BatchFunction, started
 from .time_modes import check_choice
 from .tuning.checkpoint_files import fit_for
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _Value = TypeVar("_Value")
 
@@ -28,6 +34,26 @@ _TRIED_OUT = ("console", "memory", "noop")
 
 _TEMPORARY = "file:///"
 """A folder like that of the checkpoint that Spark makes for a query that is given none."""
+
+
+EachBatch: TypeAlias = "Callable[[DataFrame, DataFrame, int], None]"
+"""A function of the panes of a micro-batch, of the rows that were left out, and of the number of the batch."""
+
+
+@dataclass(frozen=True)
+class BatchParts:
+    """Calls a function with both parts of a micro-batch, which is computed once."""
+
+    function: EachBatch
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        batch = batch.persist()
+        try:
+            left_out = column(LEFT_OUT)
+            panes = batch.where(left_out.isNull()).drop(LEFT_OUT)
+            self.function(panes, batch.where(left_out.isNotNull()).select(f"{LEFT_OUT}.*"), number)
+        finally:
+            batch.unpersist()
 
 
 def checked_writer(writer: _Value, wakes: bool | None = None) -> _Value:
@@ -151,4 +177,4 @@ def _checked(kind: type) -> type:
     return type(kind.__name__, (_Writer, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
-__all__ = ["checked_writer"]
+__all__ = ["BatchParts", "EachBatch", "checked_writer"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 from ..errors import StateMismatch
 from ..files.data_paths import escaped_name
 from ..flows.flow import Flow
-from ..flows.graph import Graph, graph_of
+from ..flows.graph import Graph, graph_of, graph_together
 from ..flows.settings import Settings
 from .query_log import require_place
 
@@ -37,10 +37,12 @@ def wakes(settings: Settings, graph: Graph) -> bool:
     return by_clock or any(stage.may_wake if settings.wake else stage.wakes for stage in stages)
 
 
-def choice_of(flow: Flow) -> bool | None:
-    """True if a query of the flow wakes for timers, False if it could and does not, None if it never does."""
-    graph = graph_of(flow)
-    return wakes(flow.settings, graph) if wakes(replace(flow.settings, wake=True), graph) else None
+def choice_of(*flows: Flow) -> bool | None:
+    """True if a query of the flows wakes for timers, False if it could and does not, None if it never does."""
+    graph = graph_of(flows[0]) if len(flows) == 1 else graph_together(flows)
+    if not any(wakes(replace(flow.settings, wake=True), graph) for flow in flows):
+        return None
+    return any(wakes(flow.settings, graph) for flow in flows)
 
 
 def check_choice(wakes: bool, spark: SparkSession, checkpoint: str) -> None:
@@ -72,15 +74,21 @@ def _mode(text: str) -> str | None:
 
 
 def as_stored(flow: Flow, spark: SparkSession, checkpoint: str) -> Flow:
-    """The flow in the time mode of a checkpoint, which Spark would refuse to go on with in another.
+    """The flow of a query in the time mode of its checkpoint."""
+    (one,) = all_as_stored([flow], spark, checkpoint)
+    return one
+
+
+def all_as_stored(flows: Sequence[Flow], spark: SparkSession, checkpoint: str) -> list[Flow]:
+    """The flows of a query in the time mode of its checkpoint, which Spark would refuse to go on with in another.
 
     Raises where Spark can have no checkpoint.
     """
     require_place(spark, checkpoint)
-    choice = choice_of(flow)
+    choice = choice_of(*flows)
     stored = None if choice is None else stored_choice(spark, checkpoint)
     if stored is None:
-        return flow
+        return list(flows)
     if choice and not stored:
         warnings.warn(
             f"the checkpoint {checkpoint!r} was written without batches without data, so timers of processing time "
@@ -88,7 +96,7 @@ def as_stored(flow: Flow, spark: SparkSession, checkpoint: str) -> Flow:
             "tuning=uc.Tuning(wake=False)",
             stacklevel=3,
         )
-    return replace(flow, settings=replace(flow.settings, wake=stored))
+    return [replace(flow, settings=replace(flow.settings, wake=stored)) for flow in flows]
 
 
-__all__ = ["as_stored", "check_choice", "choice_of", "stored_choice", "wakes"]
+__all__ = ["all_as_stored", "as_stored", "check_choice", "choice_of", "stored_choice", "wakes"]

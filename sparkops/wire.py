@@ -45,19 +45,21 @@ PART_BYTES = (16 << 10) - _ABOUT.size
 
 
 @lru_cache
-def shard_ids(partitions: int) -> tuple[int, ...]:
+def shard_ids(partitions: int, place: int = 0) -> tuple[int, ...]:
     """One number for each shuffle partition, which Spark's hash partitioning sends to that partition.
 
+    The numbers of each place, counted from 0, are others, for steps that share an operator.
+
     >>> from uncombine.sparkops.wire import shard_ids
-    >>> shard_ids(2)
-    (2, 0)
+    >>> shard_ids(2), shard_ids(2, 1)
+    ((2, 0), (3, 1))
     """
-    numbers: dict[int, int] = {}
+    numbers: list[list[int]] = [[] for _ in range(partitions)]
     number = 0
-    while len(numbers) < partitions:
-        numbers.setdefault(murmur3(number) % partitions, number)
+    while any(len(own) <= place for own in numbers):
+        numbers[murmur3(number) % partitions].append(number)
         number += 1
-    return tuple(numbers[partition] for partition in range(partitions))
+    return tuple(own[place] for own in numbers)
 
 
 def murmur3(value: int, seed: int = 42) -> int:

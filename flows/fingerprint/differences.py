@@ -198,6 +198,9 @@ def _difference(name: str, stored: Any, now: Any) -> str | None:
     match name:
         case "combiners":
             return _combiners(dict(stored), dict(now))
+        case "together":
+            words = {True: "together with other flows", None: "in a query of its own"}
+            return f"it ran {words[stored]} and runs {words[now]}"
         case "shards":
             return f"it had shards={stored} and has shards={now} (from shards= or spark.sql.shuffle.partitions)"
         case "whole_keys":

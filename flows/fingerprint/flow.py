@@ -42,10 +42,10 @@ MOST_TEXT = 200
 
 
 class Fingerprints:
-    """Makes the fingerprints of the steps of a flow."""
+    """Makes the fingerprints of the steps of a flow, or of several that run together."""
 
-    def __init__(self, flow: Flow, graph: Graph) -> None:
-        self.graph, self.names = graph, transform_names(flow)
+    def __init__(self, graph: Graph, *flows: Flow) -> None:
+        self.graph, self.names = graph, transform_names(*flows)
 
     def __call__(
         self, step: Step, schemas: Sequence[pa.Schema], shards: int, whole_keys: bool, near: int
@@ -63,6 +63,7 @@ class Fingerprints:
         return {
             **({"inputs": inputs_of(step)} if len(graph.leaves) > 1 else {}),
             "stage": f"{step.number} of {len(graph.steps)}",
+            **({"together": True} if len(graph.results) > 1 else {}),
             "shards": shards,
             "whole_keys": whole_keys,
             **({"near": near} if near and not whole_keys else {}),

@@ -11,25 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any
 
 from ...advice import Adviser, no_such_method
-from ...errors import InvalidArgument
+from ...errors import InvalidArgument, nearest
+from ..engine import Engine
 from ..flow import Flow, WindowedRows
 from ..flow_steps import leaves_of
 from ..graph import Feed, Graph, Leaf, Step, graph_together
 from ..result import Result
 from ..settings import check_sources
 from ..transform_names import transform_names
+from ..tuning import LiveQuery
 
-_NOT_ON_SPARK = "flows that run together run in this process for now, by run(script): write each flow's own, {}"
 _OTHERS = {
-    "df": _NOT_ON_SPARK.format("flow.df"),
-    "write_stream": _NOT_ON_SPARK.format("flow.write_stream(checkpoint=...)"),
-    "to_table": _NOT_ON_SPARK.format("flow.to_table(target, checkpoint=...)"),
-    "to_tables": _NOT_ON_SPARK.format("flow.to_table(target, checkpoint=...)"),
-    "to_kafka": _NOT_ON_SPARK.format("flow.to_kafka(...)"),
+    "df": "write write_stream(checkpoint=...).foreach_batch(function), or each flow's own df",
+    "foreach_batch": "write write_stream(checkpoint=...).foreach_batch(function)",
+    "to_table": "write to_tables({name: target, ...}, checkpoint=...)",
+    "to_kafka": "write each flow's own to_kafka(...)",
+    "left_out": "write each flow's own left_out",
     "collect": "write run()[name].collect()",
     "to_pandas": "write run()[name].to_pandas()",
     "to_polars": "write run()[name].to_polars()",
@@ -65,12 +67,67 @@ class Together(Adviser):
         """
         flows = list(self.flows.values())
         try:
-            results = flows[0].source.engine.run_together(flows, script)
+            results = self._engine.run_together(flows, script)
         except KeyboardInterrupt as interrupt:
             if isinstance(so_far := getattr(interrupt, "result", None), list):
                 interrupt.result = dict(zip(self.flows, so_far, strict=True))  # type: ignore[attr-defined]
             raise
         return dict(zip(self.flows, results, strict=True))
+
+    def write_stream(self, *, checkpoint: str | PathLike[str]) -> Any:
+        """The stream of the flows on Spark as one query, of which `.foreach_batch(function)` makes Spark's writer.
+
+        The function gets the rows of each flow in a batch, as a DataFrame by its name, and the number of the batch.
+        They are computed once. A batch may come again after a failure, with the same number.
+
+        Parameters
+        ----------
+        checkpoint
+            The folder in which Spark keeps the state of all steps. It goes on only with the same flows.
+        """
+        return self._engine.stream_together(self.flows, fspath(checkpoint))
+
+    def to_tables(
+        self,
+        targets: Mapping[str, str],
+        *,
+        checkpoint: str | PathLike[str],
+        keys: Mapping[str, str | Sequence[str]] | None = None,
+        trigger: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Start a query on Spark that keeps the current result of each flow in a table of its own.
+
+        Each table takes each batch once, as that of `flow.to_table`. Two tables may be a batch apart while one is
+        written. The result is a mapping with a `LiveTable` for each name, and has the methods of the query.
+
+        Parameters
+        ----------
+        targets
+            The table of each flow, by its name, such as `{"alerts": "duckdb:shop.db#alerts"}`.
+        checkpoint
+            The folder in which Spark keeps the state of all steps. It goes on only with the same flows.
+        keys
+            The key columns of tables, by name; without them those of `flow.to_table`.
+        trigger
+            When Spark runs batches, such as `{"processingTime": "10 seconds"}` or `{"availableNow": True}`.
+        """
+        for what, given in (("to_tables()", targets), ("keys=", keys or {})):
+            if not isinstance(given, Mapping):
+                raise InvalidArgument(f"{what} takes a mapping by the names of flows, not {given!r}")
+            for name in given:
+                if name not in self.flows:
+                    raise InvalidArgument(
+                        f"{what} names {name!r}, and no flow is called so: {nearest(str(name), list(self.flows))}"
+                    )
+        if missing := [name for name in self.flows if name not in targets]:
+            raise InvalidArgument(f"to_tables() has no table for {missing[0]!r}: name one for each flow")
+        query = LiveQuery.of(checkpoint, trigger, (), None, True, "to_tables")
+        assert query is not None
+        return self._engine.tables_together(self.flows, targets, keys or {}, query)
+
+    @property
+    def _engine(self) -> Engine[Flow]:
+        return next(iter(self.flows.values())).source.engine
 
     def explain(self) -> str:
         """A text with each source and step once, and the names of the flows that read it."""
@@ -78,10 +135,7 @@ class Together(Adviser):
         return "\n".join([f"{len(self.flows)} flows, {_steps_of(graph)}:", *self._lines(graph)])
 
     def _lines(self, graph: Graph) -> Iterator[str]:
-        names = dict[int, str]()
-        for flow in self.flows.values():
-            for place, name in transform_names(flow).items():
-                names.setdefault(place, name)
+        names = transform_names(*self.flows.values())
         for leaf in graph.leaves:
             yield f"  {_name_of(leaf)}: {leaf.source.describe()}"
         for step in graph.steps:

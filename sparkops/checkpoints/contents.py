@@ -214,7 +214,7 @@ class Checkpoint:
     @cached_property
     def _stored(self) -> list[_StoredShards]:
         every = (StoredShards(self.spark, self.path, number, self.batch) for number in operators(self.spark, self.path))
-        some = [_StoredShards(shards, found) for shards in every if (found := shards.manifests())]
+        some = [_StoredShards(shards, manifests) for shards in every for manifests in shards.steps()]
         some = sorted(some, key=lambda one: one.step.number)
         numbers = [one.step.number for one in some]
         if len(set(numbers)) == len(numbers):

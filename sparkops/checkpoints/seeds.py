@@ -37,10 +37,12 @@ def seed_of_checkpoint(spark: SparkSession, path: str, folder: str, batch: int |
     done = last_commit(spark, path) if batch is None else batch
     if done < 0:
         raise InvalidArgument(f"{path!r} has no batch that is done, so there is no state to make a seed of")
-    found = [_FoundStep.of(StoredShards(spark, path, number, done)) for number in operators(spark, path)]
-    steps = sorted((one for one in found if one is not None), key=lambda one: number_of(one.made_by))
+    found = [StoredShards(spark, path, number, done) for number in operators(spark, path)]
+    every = [_FoundStep.of(shards, manifests) for shards in found for manifests in shards.steps()]
+    steps = sorted(every, key=lambda one: number_of(one.made_by))
     places = [(number_of(one.made_by), steps_of(one.made_by)) for one in steps]
-    if len({count for _, count in places}) > 1 or len(set(places)) < len(places):
+    together = any(one.made_by.get("together") for one in steps)
+    if together or len({count for _, count in places}) > 1 or len(set(places)) < len(places):
         raise InvalidArgument(
             f"{path!r} is the checkpoint of a query of several flows, and a seed is of one: run each in a query of its "
             "own to take its state elsewhere"
@@ -71,11 +73,9 @@ class _FoundStep:
     extras: Mapping[int, Mapping[str, Any]]
 
     @classmethod
-    def of(cls, shards: StoredShards) -> _FoundStep | None:
-        """The step; None if its sources have had no rows yet."""
-        manifests = shards.manifests()
-        extras = {shard: read_extra(extra_of(manifest)) for shard, manifest in manifests.items()}
-        return cls(shards, manifests, extras) if manifests else None
+    def of(cls, shards: StoredShards, manifests: Mapping[int, bytes]) -> _FoundStep:
+        """The step, of its manifests."""
+        return cls(shards, manifests, {shard: read_extra(extra_of(one)) for shard, one in manifests.items()})
 
     @property
     def made_by(self) -> Fingerprint:

@@ -17,7 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ...errors import UnreadableFile
 from ...panes.state.chunk_log import stored_state
+from ...panes.state.manifest import extra_of
 from ...panes.state.operator_state import OperatorState
+from ...panes.watermarks.stored_watermarks import read_extra
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +50,13 @@ class StoredShards:
             raise UnreadableFile(
                 f"Spark cannot read the state of operator {self.operator} in {self.path!r}: {first}", self.path
             ) from error
+
+    def steps(self) -> list[dict[int, bytes]]:
+        """The manifests of each step: of flows that run together several share an operator."""
+        out: dict[str, dict[int, bytes]] = {}
+        for shard, manifest in self.manifests().items():
+            out.setdefault(str(read_extra(extra_of(manifest))["made_by"]["stage"]), {})[shard] = manifest
+        return list(out.values())
 
     def mapped(self, function: ShardFunction, schema: str, manifests: Mapping[int, bytes]) -> DataFrame:
         """The rows that a function gives for the shards that have rows in their stores."""
@@ -83,7 +92,8 @@ class _Task:
         logs: dict[int, _Log] = {}
         for batch in batches:
             for shard, id, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):  # few
-                logs.setdefault(shard, _Log())[id] = value
+                if shard in self.manifests:
+                    logs.setdefault(shard, _Log())[id] = value
         for shard in list(logs):
             manifest = self.manifests[shard]
             yield from self.function(shard, stored_state(manifest, logs.pop(shard)), manifest)

@@ -73,9 +73,13 @@ class Live(Route):
         """The steps of the flow, and their feeds."""
         return graph_of(self.flow)
 
+    def ids_of(self, step: Step) -> tuple[int, ...]:
+        """The numbers of the shards of a step."""
+        return self.ids
+
     def lift(self, step: Step, place: int) -> LiftLive:
         """The task that sends the rows of a feed to the shards of its step."""
-        feed = step.feeds[place]
+        feed, ids = step.feeds[place], self.ids_of(step)
         stage, leaf = step.stage, feed.leaf
         port = step.ports[place] if step.ports else 0
         if leaf is None:
@@ -83,7 +87,7 @@ class Live(Route):
                 stage=stage,
                 schema=feed.schema,
                 transforms=feed.transforms,
-                ids=self.ids,
+                ids=ids,
                 timed=step.timed,
                 input=place,
                 port=port,
@@ -98,7 +102,7 @@ class Live(Route):
             stage=stage,
             schema=schema,
             transforms=feed.transforms,
-            ids=self.ids,
+            ids=ids,
             time=time,
             strategy=strategy,
             timed=step.timed,
@@ -131,9 +135,10 @@ class Live(Route):
 
     def inputs(self, step: Step) -> tuple[Watermarks, ...]:
         """The watermarks of each input of a step before any report."""
-        shards = source_names(self.ids)
         return tuple(
-            Watermarks.of_step(shards, feed.back) if feed.leaf is None else feed.leaf.watermarks(feed.back)
+            Watermarks.of_step(source_names(self.ids_of(feed.origin)), feed.back)
+            if isinstance(feed.origin, Step)
+            else feed.origin.watermarks(feed.back)
             for feed in step.feeds
         )
 

@@ -102,7 +102,12 @@ class ShardTask:
     """The watermark strategy of each input, as text. Under another one the sources have other names."""
     ports: tuple[int, ...] = ()
     """For each input, the input of the operator to which its rows go."""
-    then: LiftLive | None = None
+    readers: tuple[LiftLive, ...] = ()
+    """The lifts of the steps that read the panes."""
+    shows: bool = True
+    """True if the panes are rows of a result."""
+    place: int | None = None
+    """The place of the step among those that share an operator of Spark; None if it has one of its own."""
     whole: bool = False
     """True if the watermark runs from the beginning to the end of time in each bundle."""
     left_out: LeftOut | None = None
@@ -120,6 +125,11 @@ class ShardTask:
     lags: tuple[int, ...] = ()
     """For each input, the length of time from its reports to the latest event time; none is as 0."""
 
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The numbers of the shards of the step."""
+        return shard_ids(self.fingerprint["shards"], self.place or 0)
+
     def fresh(self, operator: StatefulOperator) -> Shard:
         """A shard without stored state."""
         return Shard.start(operator, *self.inputs, ports=self.ports)
@@ -127,8 +137,8 @@ class ShardTask:
     def begun(self, fresh: Shard, shard: int) -> Shard:
         """A shard without stored state, with its part of the seed."""
         assert self.seed is not None
-        ids = shard_ids(self.fingerprint["shards"])
-        place, operator = ids.index(shard), fresh.operator
+        ids, operator = self.ids, fresh.operator
+        place = ids.index(shard)
         assert self.lift is not None
         state = self.seed.state(operator, place, len(ids), partial(self.lift().routes, operator))
         marks = self.seed.watermarks(self.inputs, self.strategies, place, len(ids))
@@ -136,10 +146,9 @@ class ShardTask:
 
     def corrections(self, begun: Shard, shard: int) -> Iterator[pa.Table]:
         """The panes that the state of the seed takes for shown, and that the shard shows first."""
-        if self.seed is None or (self.corrected and self.then is None):
+        if self.seed is None or (self.corrected and self.shows):
             return iter(())
-        ids = shard_ids(self.fingerprint["shards"])
-        tables = self.seed.corrections(begun.operator.output_schema, ids.index(shard), len(ids))
+        tables = self.seed.corrections(begun.operator.output_schema, self.ids.index(shard), len(self.ids))
         return chain.from_iterable(map(pieces_of, tables))
 
     def frames(
@@ -159,10 +168,11 @@ class ShardTask:
         """The packed rows for the next stage, or the packed panes, and packed rows that were left out."""
         if self.left_out is not None:
             yield from packed(shard, LEFT_OUT, pieces_of(self.left_out.table(instants)))
-        if self.then is not None:
-            yield from PaneLift(self.then, f"shard {shard}")(with_first(instants, list(first)))
-        else:
-            yield from packed(shard, "panes", chain(first, self._shown(instants)))
+        panes = list(first) if self.readers else first
+        for reader in self.readers:
+            yield from PaneLift(reader, f"shard {shard}")(with_first(instants, list(panes)))
+        if self.shows:
+            yield from packed(shard, "panes", chain(panes, self._shown(instants)))
 
     def _shown(self, instants: Sequence[Instant]) -> Iterator[pa.Table]:
         """The panes in pieces."""
@@ -235,9 +245,11 @@ class ShardProcessor:
         about |= {"state_bytes": bytes_of(manifest), "load_us": load_us, "step_us": step_us}
         about["latest"] = latest(running.watermarks, task.lags)
         passing = ((shard, 0, parcel.pack()) for parcel in parcels if parcel.kind == LEFT_OUT)
-        first_shard = shard == shard_ids(task.fingerprint["shards"])[0]
+        first_shard = shard == task.ids[0]
         sources = sources_text(running.watermarks, task.strategies) if first_shard else ""
-        yield from task.frames(shard, passing, first, instants, as_text(about | {"save_us": clock.lap()}, sources))
+        yield from task.frames(
+            shard, passing, first, instants, as_text(about | {"save_us": clock.lap()}, sources, task.place)
+        )
 
     def _timer(self, old: int | None, next_timer: int | None) -> int | None:
         """Set Spark's timer to the first millisecond at which the next timer is due."""

@@ -70,6 +70,9 @@ INPUTS = "inputs"
 SOURCES = "sources"
 """The name of the sources of a stage beside its counts: a list as JSON, which one of its shards gives."""
 
+_OF = "#"
+"""The sign between the place of a step that shares an operator and the numbers of a shard."""
+
 _THEN = "|"
 """The sign between the numbers of a shard and its sources."""
 
@@ -140,19 +143,30 @@ def _packed_frame(rows: Sequence[tuple[int, int, bytes | None]], counted: list[s
     )
 
 
-def as_text(about: Mapping[str, int], sources: str = "") -> str:
-    """The counts and clocks of a shard in order, each of them a number that fits in 64 bits, and then its sources."""
+def passed_on(rows: pd.DataFrame) -> pd.DataFrame:
+    """Packed rows of others for Spark, as they came."""
+    return rows.assign(**{_COUNTED.name: pd.Series([None] * len(rows), index=rows.index, dtype=object)})
+
+
+def as_text(about: Mapping[str, int], sources: str = "", place: int | None = None) -> str:
+    """The counts and clocks of a shard in order, each of them a number that fits in 64 bits, and then its sources.
+
+    Those of a step that shares an operator begin with its place.
+    """
     numbers = " ".join(str(max(min(about[name], MAX_TIME), -MAX_TIME)) for name in (*COUNTS, *CLOCKS))
-    return f"{numbers}{_THEN}{sources}"
+    return f"{'' if place is None else f'{place}{_OF}'}{numbers}{_THEN}{sources}"
 
 
-def counts(inputs: Sequence[str | None] = ()) -> Column:
+def counts(inputs: Sequence[str | None] = (), place: int | None = None) -> Column:
     """The counts of a stage over its shards, as one aggregate: Spark looks at each row once for every aggregate.
 
-    `inputs` are the names of its inputs, which go with them.
+    `inputs` are the names of its inputs, which go with them, and `place` is that of a step that shares an operator.
     """
+    text = F.col(_COUNTED.name)
+    if place is not None:
+        text = F.when(F.substring_index(text, _OF, 1) == str(place), F.substr(text, F.lit(len(str(place)) + 2)))
     zero = [*(F.lit(0) for _ in COUNTS), *(F.lit(MAX_TIME) for _ in CLOCKS)]
-    texts = F.collect_list(_COUNTED.name)
+    texts = F.collect_list(text)
     parts = F.transform(texts, lambda text: F.split(F.substring_index(text, _THEN, 1), " ").cast("array<bigint>"))
     numbers = F.aggregate(parts, F.array(*zero).cast("array<bigint>"), _added)
     sources = F.array_max(F.transform(texts, lambda text: F.regexp_replace(text, f"^[^{_THEN}]*[{_THEN}]", "")))

@@ -82,7 +82,7 @@ class StreamRoute(Live):
         if step.stage.drops_late:
             LATE.watch(metric, step.number)
         TRIGGERS.name(metric, step.stage)
-        observed = rows.observe(metric, counts([feed.leaf.settings.name if feed.leaf else None for feed in step.feeds]))
+        observed = rows.observe(metric, counts(names_of_inputs(step)))
         sent = WIRE.names if task.columns is None else task.columns.rows.columns()
         return observed.where(without_counts()).select(*sent)
 
@@ -105,7 +105,8 @@ class StreamRoute(Live):
             fingerprint=self.fingerprint(step),
             strategies=step.strategies,
             ports=step.ports,
-            then=then,
+            readers=() if then is None else (then,),
+            shows=then is None,
             whole=self.whole,
             left_out=self.forms.get(step),
             columns=self._columns(step) if then is None else None,
@@ -134,7 +135,7 @@ class StreamRoute(Live):
 
     @cached_property
     def _fingerprints(self) -> Fingerprints:
-        return Fingerprints(self.flow, self.graph)
+        return Fingerprints(self.graph, self.flow)
 
     def _columns(self, last: Step) -> PanesAsColumns | None:
         if self.flat is None:
@@ -169,6 +170,11 @@ class StreamRoute(Live):
             f"processing time: {clock}; {timers}",
             f"shards: {len(self.ids)}, one to a shuffle partition",
         )
+
+
+def names_of_inputs(step: Step) -> list[str | None]:
+    """The names of the sources of a step; None for what comes from another step."""
+    return [feed.leaf.settings.name if feed.leaf else None for feed in step.feeds]
 
 
 def _lift(live: LiftLive) -> StageLift:

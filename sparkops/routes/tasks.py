@@ -169,11 +169,11 @@ class LiftLive:
         """Lift rows of a source, each with its processing time in the column `AT`."""
         lift = self.lift
         for piece in pieces(tables):
-            sent = self._lifted(lift, piece)
+            sent = self.lifted_rows(lift, piece)
             del piece
             yield wire_batch(sent)
 
-    def _lifted(self, lift: StageLift, piece: pa.Table) -> list[tuple[int, int, bytes]]:
+    def lifted_rows(self, lift: StageLift, piece: pa.Table) -> list[tuple[int, int, bytes]]:
         """The parcels of a piece, and the watermark reports of its rows."""
         if AT not in piece.column_names:  # the rows have no processing times
             piece = piece.append_column(AT, pa.array(np.full(piece.num_rows, MIN_TIME)))

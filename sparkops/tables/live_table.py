@@ -6,35 +6,32 @@ Guarded by tests/sparkops/tables/test_live_table.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from ...errors import NoSuchStep, UncombineError
+from ...errors import NoSuchStep
 from ...files.data_paths import escaped_name
 from ...flows.flow import Flow
 from ...flows.graph import graph_of
 from ...flows.tuning import LiveQuery
 from ...panes.showing import ROWS, shown_rows
 from ...tables import Keeper, Writer, table_flow, target_of
-from ...tables.target import NONE_YET
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
 from ..checkpoints.positions import in_shards, seed_at_start, started_at
-from ..ending import end_without_input
-from ..progress_log import LOG, listen, own_error
-from ..query_log import last_commit, last_plan, query_id
+from ..progress_log import own_error
+from ..query_log import query_id
 from ..restarts import checked_route
 from ..routes.base import Route
 from ..routes.streaming import StreamRoute
 from ..spark_private import lacks_file_system
 from ..sql_types import dataframe_of, spark_schema
-from ..starting import BatchFunction, started
 from ..time_modes import as_stored, wakes
 from ..tuning.thin_function import thin_function
+from .table_query import start_tables
 from .table_start import TableStart
 
 if TYPE_CHECKING:
@@ -109,9 +106,13 @@ class LiveTable:
         with _own_error_last():
             self.query.processAllAvailable()
 
+    def hurry(self) -> None:
+        """Wait for nothing any more, such as a database that is away: the query is about to stop."""
+        self._keeper.hurry()
+
     def stop(self) -> None:
         """Stop the query; the table stays as it is."""
-        self._keeper.hurry()
+        self.hurry()
         try:
             self.query.stop()
         finally:
@@ -158,7 +159,7 @@ def live_table(
     options: LiveQuery,
 ) -> LiveTable:
     """Start a streaming query that keeps the current result of a flow in a table; `Flow.to_table` says how."""
-    checkpoint, trigger = options.checkpoint, options.trigger
+    checkpoint = options.checkpoint
     place = target_of(target)
     settled, layout = table_flow(flow, keys)
     place.check(layout)
@@ -171,35 +172,15 @@ def live_table(
     table = TableStart.of(settled, place, layout, seed)
     packed = packed_changes(settled, layout, lambda _: route)
     far = ".connect." in type(spark).__module__
-    made: Future[Keeper] = Future()
-    batches = BatchFunction(_Batches(made))
-    function = thin_function(FarBatches(table, checkpoint)) if far else batches
-    writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
-    done = last_commit(spark, checkpoint)
-    endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
-    begun = last_plan(spark, checkpoint) if endless else NONE_YET
-    ready = writer.trigger(**trigger) if trigger else writer
-    listen(spark)
-    begins = f"after batch {done} of checkpoint {checkpoint}" if done > NONE_YET else f"a new checkpoint {checkpoint}"
-    query = started(ready.start, lambda: batches.called, f"{place.name}: a query starts {begins}")
-    LOG.name(str(query.id), place.name)
-    keeper = None
-    try:
-        # The id of a query is that of its checkpoint.
-        keeper, last = table.keeper(spark, str(query.id), patient=far)
-        if last < done:
-            raise keeper.writer.lacks(last, done + 1)
-    except BaseException as error:
-        # Spark keeps the function of the batches, and an error of its own has no frames that keep the table's objects.
-        made.set_exception(UncombineError(str(error)))
-        query.stop()
-        if keeper is not None:
-            keeper.close()
-        raise
-    made.set_result(keeper)
-    if endless:
-        end_without_input(query, begun, keeper.hurry)
+    function = thin_function(FarBatches(table, checkpoint)) if far else None
+    endless = wakes(settled.settings, graph_of(settled))
+    query, (keeper,) = start_tables(spark, packed, [table], _take, options, endless, function)
     return LiveTable(query, keeper, checkpoint, far)
+
+
+def _take(keepers: Sequence[Keeper], packed: DataFrame, batch: int) -> None:
+    (keeper,) = keepers
+    apply_packed(keeper, packed, batch)
 
 
 def apply_packed(keeper: Keeper, packed: DataFrame, batch: int) -> None:
@@ -209,16 +190,6 @@ def apply_packed(keeper: Keeper, packed: DataFrame, batch: int) -> None:
         keeper.take(batch, changes_in(packed, keeper.writer.layout))
     finally:
         packed.unpersist()
-
-
-class _Batches:
-    """Takes the batches of a query, from when the table is there."""
-
-    def __init__(self, made: Future[Keeper]) -> None:
-        self.made = made
-
-    def __call__(self, packed: DataFrame, batch: int) -> None:
-        apply_packed(self.made.result(), packed, batch)
 
 
 class FarBatches:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from bounded import bounded_flow, cut
+from differing import cut_at_random, differs, left
 from engine import Engine
 from opened import opened
 from pyspark.sql import SparkSession
@@ -22,7 +21,6 @@ from streams import read_stream, rows_flow, started, written
 
 import uncombine as uc
 from uncombine.flows.graph import graph_of
-from uncombine.flows.left_out import LEFT_OUT
 from uncombine.sparkops.routes import route_with_left_out
 from uncombine.sparkops.sql_types import spark_schema
 
@@ -79,10 +77,7 @@ class Case:
 
     def batches(self, r: random.Random, most: int) -> Iterator[dict[str, pa.Table]]:
         """The rows of all sources, those of one to so many instants at a time."""
-        seen = sorted({at for table in self.tables.values() for at in table["seen"].cast(pa.int64()).to_pylist()})
-        while seen:
-            some, seen = seen[: (count := r.randrange(1, most + 1))], seen[count:]
-            yield {name: between(table, some[0], some[-1]) for name, table in self.tables.items()}
+        return cut_at_random(self.tables, r, most)
 
     def batch(self) -> str | None:
         """All rows at once: the result of one source, in which nothing is retracted."""
@@ -133,38 +128,6 @@ class Case:
         got = spark.read.schema(spark_schema(flow.schema)).parquet(str(folder / "out" / "panes")).toArrow()
         want = flow.run(self.script[:-1])
         return differs("query", got.cast(flow.schema), want, made.names)
-
-
-def between(table: pa.Table, first: int, last: int) -> pa.Table:
-    seen = table["seen"].cast(pa.int64())
-    return table.filter(pc.and_(pc.greater_equal(seen, first), pc.less_equal(seen, last)))
-
-
-def differs(who: str, got: pa.Table, want: Any, names: tuple[str, ...]) -> str | None:
-    """The difference of rows, and of those left out if they are beside them, from the result of a run here."""
-    if LEFT_OUT in got.column_names:
-        without = got[LEFT_OUT].is_null()
-        rows = [repr(row) for row in got.filter(pc.invert(without))[LEFT_OUT].to_pylist()]
-        here, there = Counter(rows), Counter(map(repr, want.left_out.drop_columns(["step"]).to_pylist()))
-        if here != there:
-            return f"{who} left out: only here {here - there}, only in this process {there - here}"
-        got = got.filter(without)
-    columns = [name for name in want.panes.column_names if name != "step"]
-    one, other = (table.select(columns).to_pylist() for table in (got, want.panes))
-    if {"map remembered", "flat_map"} & {*names}:
-        # Results of two rows can be equal. In a step they are netted within a shard, which may have both rows or one.
-        one, other = left(one), left(other)
-    else:
-        one, other = Counter(map(repr, one)), Counter(map(repr, other))
-    return None if one == other else f"{who}: only here {one - other}, only in this process {other - one}"
-
-
-def left(rows: list[dict[str, Any]]) -> Counter[str]:
-    """Rows that are left, each with the number of its copies."""
-    out: Counter[str] = Counter()
-    for row in rows:
-        out[repr({name: value for name, value in row.items() if name != "diff"})] += row["diff"]
-    return Counter({row: times for row, times in out.items() if times})
 
 
 FIRSTS = seeds(10, 500, step=BUNCH)

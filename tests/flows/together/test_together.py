@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from row_steps import SCHEMA, draw_flow, draw_rows, draw_step, script_of
 from seeds import seeds
+from together_flows import drawn_together
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, NoSuchStep
@@ -37,29 +36,6 @@ def same(one: Result, other: Result) -> bool:
     )
 
 
-def drawn(seed: int) -> tuple[dict[str, uc.Flow], list[Any]]:
-    """Two to four flows over one to three sources, which share some of their steps."""
-    r = random.Random(seed)
-    weighted = r.random() < 0.5
-    names = ["a", "b", "c"][: r.randrange(1, 4)]
-    options = {"processing_time": "seen", "watermark": "1 minute", "diff": "w" if weighted else None}
-    roots = [uc.flow(SCHEMA, name=name, **options) for name in names]
-    grown = list(roots)
-    for _ in range(r.randrange(3)):
-        grown.append(draw_step(r, r.choice(grown)))
-    flows = {}
-    for place in range(r.randrange(2, 5)):
-        base = r.choice(grown)
-        if r.random() < 0.5:
-            base = base.where(uc.col("x") > r.choice([5, 20]))
-        others = [] if r.random() < 0.7 else [r.choice(roots)]
-        own = draw_flow(random.Random(2 * seed + r.randrange(2)), [base, *others])  # the same steps in some of them
-        flows[f"flow {place}"] = own if r.random() < 0.8 else base
-    read = {leaf.settings.name for leaf in graph_together(list(flows.values())).leaves}
-    tables = {name: draw_rows(r, weighted, place).slice(0, 12) for place, name in enumerate(names) if name in read}
-    return flows, script_of(tables)
-
-
 def of_its_sources(flow: uc.Flow, script: list[Any]) -> list[Any]:
     """A script without the rows of other sources, of which the times stay."""
     names = {leaf.settings.name for leaf in graph_together([flow]).leaves}
@@ -70,7 +46,7 @@ def of_its_sources(flow: uc.Flow, script: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("seed", seeds(200, 5_000))
 def test_rule_92_each_flow_has_the_result_that_it_has_by_itself(seed: int) -> None:
-    flows, script = drawn(seed)
+    flows, script = drawn_together(seed)
     results = uc.together(**flows).run(script)
     assert list(results) == list(flows)
     for name, flow in flows.items():
@@ -154,10 +130,32 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         InvalidArgument,
         "only one of 'a' and 'b' has EachBatch()",
     ),
-    "on Spark": (
-        lambda: uc.together(a=source(), b=source()).write_stream,
+    "a DataFrame": (
+        lambda: uc.together(a=source(), b=source()).df,
         NoSuchStep,
-        "flows together has no write_stream: flows that run together run in this process for now",
+        "flows together has no df: write write_stream(checkpoint=...).foreach_batch(function)",
+    ),
+    "a stream without Spark": (
+        lambda: uc.together(a=source(), b=source()).write_stream(checkpoint="c"),
+        InvalidArgument,
+        "these flows run without Spark, so they have no stream to write: write run(script)",
+    ),
+    "tables without Spark": (
+        lambda: uc.together(a=source(), b=source()).to_tables(
+            {"a": "duckdb:x.db#a", "b": "duckdb:x.db#b"}, checkpoint="c"
+        ),
+        InvalidArgument,
+        "so no query keeps their tables: write to_table(target) of each flow",
+    ),
+    "a table of no flow": (
+        lambda: uc.together(alerts=source(), b=source()).to_tables({"alert": "duckdb:x.db#a"}, checkpoint="c"),
+        InvalidArgument,
+        "to_tables() names 'alert', and no flow is called so: did you mean 'alerts'?",
+    ),
+    "a flow without a table": (
+        lambda: uc.together(a=source(), b=source()).to_tables({"a": "duckdb:x.db#a"}, checkpoint="c"),
+        InvalidArgument,
+        "to_tables() has no table for 'b'",
     ),
     "no rows": (lambda: uc.together(a=source(), b=source()).run(), InvalidArgument, "run() needs a script"),
 }

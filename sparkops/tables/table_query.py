@@ -1,0 +1,95 @@
+"""The start of a query that keeps tables: the query first, whose id the tables know, then each table.
+
+Guarded by tests/sparkops/tables/test_live_table.py and tests/sparkops/together/test_together_tables.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ...errors import UncombineError
+from ...flows.tuning import LiveQuery
+from ...tables import Keeper
+from ...tables.target import NONE_YET
+from ..ending import end_without_input
+from ..progress_log import LOG, listen
+from ..query_log import last_commit, last_plan
+from ..starting import BatchFunction, started
+from .table_start import TableStart
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+Take: TypeAlias = "Callable[[Sequence[Keeper], DataFrame, int], None]"
+"""Gives a batch to the keepers of the tables."""
+
+
+def start_tables(
+    spark: SparkSession,
+    packed: DataFrame,
+    tables: Sequence[TableStart],
+    take: Take,
+    options: LiveQuery,
+    wakes: bool,
+    far: Callable[[DataFrame, int], None] | None = None,
+) -> tuple[StreamingQuery, list[Keeper]]:
+    """Start a query whose batches tables take, and the keepers of the tables.
+
+    `wakes` is true if it has batches without data. `far` is a function that takes the batches elsewhere, beside the
+    server of Spark Connect.
+    """
+    checkpoint, trigger = options.checkpoint, options.trigger
+    made: Future[Sequence[Keeper]] = Future()
+    batches = BatchFunction(_Batches(made, take))
+    writer = packed.writeStream.foreachBatch(batches if far is None else far)
+    writer = writer.option("checkpointLocation", checkpoint)
+    done = last_commit(spark, checkpoint)
+    endless = bool((trigger or {}).get("availableNow")) and wakes
+    begun = last_plan(spark, checkpoint) if endless else NONE_YET
+    ready = writer.trigger(**trigger) if trigger else writer
+    listen(spark)
+    begins = f"after batch {done} of checkpoint {checkpoint}" if done > NONE_YET else f"a new checkpoint {checkpoint}"
+    name = ", ".join(table.place.name for table in tables)
+    query = started(ready.start, lambda: batches.called, f"{name}: a query starts {begins}")
+    LOG.name(str(query.id), name)
+    keepers: list[Keeper] = []
+    try:
+        for table in tables:
+            # The id of a query is that of its checkpoint.
+            keeper, last = table.keeper(spark, str(query.id), patient=far is not None)
+            keepers.append(keeper)
+            if last < done:
+                raise keeper.writer.lacks(last, done + 1)
+    except BaseException as error:
+        # Spark keeps the function of the batches, and an error of its own has no frames that keep the table's objects.
+        made.set_exception(UncombineError(str(error)))
+        query.stop()
+        for keeper in keepers:
+            keeper.close()
+        raise
+    made.set_result(keepers)
+    if endless:
+        end_without_input(query, begun, lambda: all_hurry(keepers))
+    return query, keepers
+
+
+def all_hurry(keepers: Sequence[Keeper]) -> None:
+    """Wait for nothing any more, such as a database that is away."""
+    for keeper in keepers:
+        keeper.hurry()
+
+
+class _Batches:
+    """Takes the batches of a query, from when the tables are there."""
+
+    def __init__(self, made: Future[Sequence[Keeper]], take: Take) -> None:
+        self.made, self.take = made, take
+
+    def __call__(self, packed: DataFrame, batch: int) -> Any:
+        self.take(self.made.result(), packed, batch)
+
+
+__all__ = ["Take", "start_tables"]

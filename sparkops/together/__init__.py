@@ -1,0 +1,1 @@
+"""Several flows as one streaming query of Spark."""

@@ -1,0 +1,52 @@
+"""Random flows that share sources and steps, to be run as one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from row_steps import SCHEMA, draw_flow, draw_rows, draw_step, script_of
+
+import uncombine as uc
+from uncombine.flows.graph import graph_together
+
+
+def plain_source(name: str, options: dict[str, Any]) -> uc.Flow:
+    return uc.flow(SCHEMA, name=name, watermark="1 minute", **options)
+
+
+def tables_together(
+    seed: int, source: Callable[[str, dict[str, Any]], uc.Flow] = plain_source, steps_alone: bool = False
+) -> tuple[dict[str, uc.Flow], dict[str, pa.Table]]:
+    """Two to four flows over one to three sources, which share some of their steps, and the rows of the sources.
+
+    With `steps_alone` none of them gives the rows of a source.
+    """
+    r = random.Random(seed)
+    weighted = r.random() < 0.5
+    names = ["a", "b", "c"][: r.randrange(1, 4)]
+    options = {"processing_time": "seen", "diff": "w" if weighted else None}
+    roots = [source(name, options) for name in names]
+    grown = list(roots)
+    for _ in range(r.randrange(3)):
+        grown.append(draw_step(r, r.choice(grown)))
+    flows = {}
+    for place in range(r.randrange(2, 5)):
+        base = r.choice(grown)
+        if r.random() < 0.5:
+            base = base.where(uc.col("x") > r.choice([5, 20]))
+        others = [] if r.random() < 0.7 else [r.choice(roots)]
+        own = draw_flow(random.Random(2 * seed + r.randrange(2)), [base, *others])  # the same steps in some of them
+        whole = r.random() < 0.8 or (steps_alone and not base.stages)
+        flows[f"flow {place}"] = own if whole else base
+    read = {leaf.settings.name for leaf in graph_together(list(flows.values())).leaves}
+    tables = {name: draw_rows(r, weighted, place).slice(0, 12) for place, name in enumerate(names) if name in read}
+    return flows, tables
+
+
+def drawn_together(seed: int) -> tuple[dict[str, uc.Flow], list[Any]]:
+    """Such flows, and a script of their rows."""
+    flows, tables = tables_together(seed)
+    return flows, script_of(tables)
