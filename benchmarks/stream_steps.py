@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
     against = "native stream-stream join"
     large = files(BATCHES * 5_000_000, 100_000, BATCHES, SECONDS * BATCHES, 3)
     once, of_many = partial(grouped, spark, many), partial(grouped, spark, large)
-    measured: list[tuple[str, Callable[[], DataFrame], Callable[[], DataFrame], str, float | None]] = [
+    measured: list[tuple[str, Callable[[], Any], Callable[[], DataFrame], str, float | None]] = [
         ("distinct: DataFrame", partial(distinct, spark, many, False), partial(deduplicated, spark, many),
          "dropDuplicatesWithinWatermark", 1),
         ("distinct: files", partial(distinct, spark, many, True), partial(deduplicated, spark, many),
@@ -42,6 +42,12 @@ def rows() -> Iterator[Row]:
         ("two groupings: files", lambda: regrouped(once()).df, lambda: once().df, "the first of them", 1.25),
         ("two groupings, 5 M rows a batch: files", lambda: regrouped(of_many()).df, lambda: of_many().df,
          "the first of them", 1.25),
+        ("two results of one grouping: files", lambda: consumers(once(), "all", "large"), lambda: once().df,
+         "the grouping alone", 1.3),
+        ("two results of one grouping, 5 M rows a batch: files", lambda: consumers(of_many(), "all", "large"),
+         lambda: of_many().df, "the grouping alone", 1.3),
+        ("a result and a second grouping: files", lambda: consumers(once(), "all", "again"), lambda: once().df,
+         "the grouping alone", None),
         ("windows and the rows they leave out: files", lambda: once().left_out, lambda: once().df,
          "windows alone", None),
     ]  # fmt: skip
@@ -82,6 +88,12 @@ def native_join(spark: SparkSession, left: str, right: str, how: str = "inner") 
 def grouped(spark: SparkSession, path: str) -> uc.Flow:
     rows = source(spark, path, True)
     return rows.window(uc.Fixed("1 minute")).combine(by="k", s=uc.Sum("v"), c=uc.Count())
+
+
+def consumers(flow: uc.Flow, *names: str) -> Any:
+    """Flows that share a grouping, as one query."""
+    flows = {"all": flow, "large": flow.where(uc.col("s") > 1_000_000), "again": regrouped(flow)}
+    return uc.together(**{name: flows[name] for name in names})
 
 
 def regrouped(flow: uc.Flow) -> uc.Flow:

@@ -6,7 +6,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -144,9 +144,14 @@ def per_key(spark: SparkSession, path: str) -> DataFrame:
     return stream(spark, path).groupBy("k").transformWithStateInPandas(CountByKey(), out, "append", "None")
 
 
+def _taken(results: Mapping[str, DataFrame], batch: int) -> None:
+    for df in results.values():
+        df.write.format("noop").mode("overwrite").save()
+
+
 def both(
     what: str,
-    ours: Callable[[], DataFrame],
+    ours: Callable[[], Any],
     other: Callable[[], DataFrame],
     against: str,
     target: float | None,
@@ -160,10 +165,13 @@ def both(
     return Row(what, statistics.median(times[0]), statistics.median(times[1]), target, against)
 
 
-def run(df: DataFrame, batches: int) -> list[float]:
-    """The milliseconds of each batch with data."""
+def run(made: Any, batches: int) -> list[float]:
+    """The milliseconds of each batch with data, of a DataFrame or of flows that run together."""
     checkpoint = tempfile.mkdtemp(prefix="uncombine-bench-")
-    writer = checked_writer(df.writeStream).format("noop").option("checkpointLocation", checkpoint)
+    if isinstance(made, DataFrame):
+        writer = checked_writer(made.writeStream).format("noop").option("checkpointLocation", checkpoint)
+    else:
+        writer = made.write_stream(checkpoint=checkpoint).foreach_batch(_taken)
     query = writer.trigger(availableNow=True).start()
     while query.isActive and sum(p["numInputRows"] > 0 for p in query.recentProgress) < batches:
         query.awaitTermination(0.2)
