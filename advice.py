@@ -25,6 +25,7 @@ OF_EXPRESSIONS: Mapping[str, str] = {
     **each("fillna nvl ifnull coalesce", "write x.fill_null(0), or uc.coalesce(x, y)"),
     **each("astype try_cast", "write x.cast('int64')"),
     **each("to_datetime to_timestamp strptime from_unixtime", "write x.cast_time('%d.%m.%Y'), or x.cast_time('s')"),
+    **each("tz_localize to_utc_timestamp assume_timezone", "write x.dt.replace_time_zone('Europe/Berlin')"),
     **each("is_in isIn", "write x.isin([...])"),
     **each("getField get_field getItem get", "write x.field('name')"),
     **each("otherwise when", "write uc.when(condition, then, otherwise)"),

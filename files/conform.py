@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from ..combiners.expressions.time_kernels import replace_time_zone
+from ..combiners.expressions.times import cast_time
 from ..combiners.rows.decimal_casts import cast_exactly
 from ..combiners.rows.plain_types import as_plain, decoded_inside, plain_type
+from ..errors import TypeMismatch
 from ..windows.times import UTC_MICROS
 
 _ZONED = r"[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
@@ -54,6 +58,46 @@ def standard(kind: pa.DataType) -> pa.DataType:
 def standard_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of the tables that are read from files of this schema."""
     return pa.schema([pa.field(field.name, standard(field.type), field.nullable) for field in schema])
+
+
+def clocks_of(schema: pa.Schema) -> dict[str, str]:
+    """The zones by whose clocks texts are read, by columns; raises for a time within a struct or a list.
+
+    >>> import pyarrow as pa
+    >>> clocks_of(pa.schema({"at": pa.timestamp("us", "Europe/Berlin"), "then": pa.timestamp("us", "UTC")}))
+    {'at': 'Europe/Berlin'}
+    """
+    for field in schema:
+        if (zone := _zone_inside(field.type)) is not None:
+            raise TypeMismatch(
+                f"column {field.name!r} of schema= has times of {zone} within it, and texts there are read as UTC: "
+                "give pa.timestamp('us', 'UTC'), and compute x.dt.replace_time_zone() of it"
+            )
+    zones = {field.name: field.type.tz for field in schema if pt.is_timestamp(field.type)}
+    return {name: zone for name, zone in zones.items() if zone not in (None, "UTC")}
+
+
+def on_their_clocks(schema: pa.Schema, clocks: Mapping[str, str]) -> pa.Schema:
+    """The schema with the zones of its instants."""
+    return pa.schema(
+        [
+            f.with_type(pa.timestamp(f.type.unit, clocks[f.name]))
+            if f.name in clocks and pt.is_timestamp(f.type)
+            else f
+            for f in schema
+        ]
+    )
+
+
+def _zone_inside(kind: pa.DataType) -> str | None:
+    """The zone of a time within a nested type that is not UTC."""
+    for place in range(kind.num_fields):
+        inner = kind.field(place).type
+        if pt.is_timestamp(inner) and inner.tz not in (None, "UTC"):
+            return str(inner.tz)
+        if (zone := _zone_inside(inner)) is not None:
+            return zone
+    return None
 
 
 def untyped(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
@@ -133,19 +177,59 @@ def _instants(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
     return column.cast(to)
 
 
-def from_text(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
-    """Parse texts of CSV and JSON. An instant without a zone is UTC; digits after the sixth are dropped."""
+def from_text(column: pa.ChunkedArray, to: pa.DataType, formats: Sequence[str | object] = ()) -> pa.ChunkedArray:
+    """Parse texts of CSV and JSON. An instant without a zone is by the clocks of its type; without any, it is UTC.
+
+    Digits after the sixth are dropped. `formats` has the formats of instants, of which the first that fits counts.
+    """
     if not pt.is_timestamp(to):
         return cast_exactly(column, to)
-    for kind in (pa.timestamp("us"), UTC_MICROS):
-        try:
-            return column.cast(kind).cast(to)
-        except pa.ArrowInvalid:
-            continue
+    if formats:
+        return _by_formats(column, to, formats)
+    with suppress(pa.ArrowInvalid):
+        return on_clocks(column, column.cast(pa.timestamp("us")), to)
+    with suppress(pa.ArrowInvalid):
+        return column.cast(UTC_MICROS).cast(to)
     column = pc.replace_substring_regex(column, _TOO_FINE, r"\1")
     zoned, none = pc.match_substring_regex(column, _ZONED), pa.scalar(None, pa.string())
-    plain = pc.if_else(zoned, none, column).cast(pa.timestamp("us")).cast(to)
-    return pc.coalesce(plain, pc.if_else(zoned, column, none).cast(UTC_MICROS).cast(to))
+    plain = pc.if_else(zoned, none, column)
+    times = on_clocks(plain, plain.cast(pa.timestamp("us")), to)
+    return pc.coalesce(times, pc.if_else(zoned, column, none).cast(UTC_MICROS).cast(to))
+
+
+def _by_formats(column: pa.ChunkedArray, to: pa.DataType, formats: Sequence[str | object]) -> pa.ChunkedArray:
+    """Parse texts by formats; raises for a text that fits none, and for a day that the calendar does not have."""
+    times = pa.chunked_array([pa.nulls(len(column), to)])
+    for form in formats:
+        read = cast_time(column, form if isinstance(form, str) else "")
+        if not isinstance(form, str):
+            zoned = pc.match_substring_regex(column, _ZONED)
+            read = pc.if_else(zoned, read.cast(to), _on_clocks(read, to))
+        else:
+            read = read.cast(to) if "%z" in form else _on_clocks(read, to)
+        times = pc.coalesce(times, read)
+    _require_times(column, times)
+    return times
+
+
+def on_clocks(texts: pa.ChunkedArray, times: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    """Times without a zone as those of a type, by its clocks; raises for one of the texts that these skip."""
+    found = _on_clocks(times, to)
+    _require_times(texts, found)
+    return found
+
+
+def _on_clocks(times: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    if to.tz in (None, "UTC"):
+        return times.cast(to)
+    placed = replace_time_zone(times, to.tz).cast(to)
+    return pa.chunked_array([placed]) if isinstance(times, pa.ChunkedArray) else placed
+
+
+def _require_times(texts: pa.ChunkedArray, times: pa.ChunkedArray) -> None:
+    if times.null_count > texts.null_count:
+        wrong = texts.filter(pc.and_(texts.is_valid(), times.is_null()))
+        raise pa.ArrowInvalid(f"Failed to parse string: '{wrong[0]}' as a scalar of type {times.type}")
 
 
 def with_times(table: pa.Table) -> pa.Schema:

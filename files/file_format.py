@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
-from .conform import standard_schema
+from .conform import clocks_of, standard_schema
 from .data_paths import DataPath, access_of
 from .formats import BY_LINE, format_name, require_format_options
 from .paths import is_of_store, parts_of, unreachable
@@ -74,8 +74,13 @@ class FileFormat:
     untyped: tuple[str, ...] = ()
     """The fields of JSON that are null in all rows from which the types were inferred, and are taken for texts."""
 
+    clocks: Mapping[str, str] = field(default_factory=dict)
+    """The zones by whose clocks the texts of CSV and JSON are that have no zone, by columns; of all others it is UTC."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_name(self.format))
+        if self.format in BY_LINE and not self.clocks:
+            object.__setattr__(self, "clocks", clocks_of(self.schema))
         object.__setattr__(self, "schema", standard_schema(self.schema))
         object.__setattr__(self, "options", dict(self.options))
         require_format_options(self.format, self.options)

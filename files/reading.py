@@ -13,7 +13,7 @@ from ..combiners.rows.columns import joined_tables
 from ..combiners.rows.decoded_sizes import cut, fixed_bytes
 from ..combiners.rows.plain_types import is_text
 from ..errors import InvalidArgument, UnreadableFile
-from .conform import conform
+from .conform import conform, on_their_clocks
 from .describing import describe
 from .file_format import FAULTS, SKIP, FileFormat, Split, lacks_memory, unreadable
 from .folder_columns import folders_of, may_have, warn_of_difference
@@ -200,7 +200,7 @@ def _open(fmt: FileFormat, path: str, schema: pa.Schema, leave_out: LeaveOut) ->
     bad = BadRows(path, leave_out, needed) if fmt.leaves_rows_out else ERRORS
     try:
         system, inside = locate(path, fmt.access)
-        source = open_source(fmt.format, system, inside, fmt.options, schema, bad)
+        source = open_source(fmt.format, system, inside, fmt.options, on_their_clocks(schema, fmt.clocks), bad)
         str(source.schema.names)  # raises if a name is not text
     except FAULTS as error:
         raise unreadable(path, error) from None

@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
+from ..combiners.expressions.times import check_time_format
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
 from .conform import from_text, with_times
@@ -140,18 +141,14 @@ class CsvRows:
     def __init__(self, names: list[str], schema: pa.Schema, options: Mapping[str, Any]) -> None:
         self.names, self.schema, self.options, self.form = names, schema, options, CsvForm.of(options)
         self._parse, self._convert = csv_options(options)
-        as_text = not options.get("timestamp_parsers")
-        self.types: dict[str, pa.DataType] = {}
-        for field in schema:
-            kind = field.type
-            if pt.is_timestamp(kind) and not as_text:
-                zoned = any("%z" in parser for parser in options["timestamp_parsers"])
-                self.types[field.name] = kind if zoned else pa.timestamp("us")
-            else:
-                self.types[field.name] = pa.string() if pt.is_decimal(kind) or pt.is_timestamp(kind) else kind
+        self.formats = options.get("timestamp_parsers") or ()
+        self.types: dict[str, pa.DataType] = {
+            field.name: pa.string() if pt.is_decimal(field.type) or pt.is_timestamp(field.type) else field.type
+            for field in schema
+        }
 
     def __call__(self, data: bytes | memoryview) -> pa.Table:
-        return _parsed(self._with_points(self._table(data, self.types, self._parse)), self.schema)
+        return _parsed(self._with_points(self._table(data, self.types, self._parse)), self.schema, self.formats)
 
     def _table(self, data: bytes | memoryview, types: Mapping[str, pa.DataType], parse: pacsv.ParseOptions) -> pa.Table:
         # Without a column the first one counts the rows.
@@ -196,7 +193,7 @@ class CsvRows:
             parse.invalid_row_handler = skip
             return self._table(data, types, parse)
 
-        told = pa.schema([field for field in self.schema if not pt.is_timestamp(self.types[field.name])])
+        told = pa.schema([field for field in self.schema if not (self.formats and pt.is_timestamp(field.type))])
         return screened_csv(rows, raw, told, self.options.get("decimal_point", "."))
 
 
@@ -220,6 +217,9 @@ def require_csv_options(options: Mapping[str, Any]) -> None:
         parse, convert = csv_options(options)
         parse.validate()
         pacsv.ConvertOptions(**convert).validate()
+        for form in options.get("timestamp_parsers") or ():
+            if isinstance(form, str):
+                check_time_format(form)
         pacsv.ReadOptions(skip_rows=options.get("skip_rows", 0)).validate()
         codecs.lookup(options.get("encoding", "utf8"))
     except (TypeError, ValueError, LookupError, OverflowError) as error:
@@ -391,10 +391,10 @@ def _fewer(block: bytes, row: int) -> Iterator[bytes]:
     yield block
 
 
-def _parsed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _parsed(table: pa.Table, schema: pa.Schema, formats: Sequence[str] = ()) -> pa.Table:
     """The table with its columns of text parsed to the types of the schema."""
     for i, field in enumerate(table.schema):
         kind = schema.field(field.name).type
         if field.type != kind and pt.is_string(field.type):
-            table = table.set_column(i, pa.field(field.name, kind), from_text(table.column(i), kind))
+            table = table.set_column(i, pa.field(field.name, kind), from_text(table.column(i), kind, formats))
     return table

@@ -31,6 +31,8 @@ def call(value: Any, function: str, *others: Any, options: Pairs = ()) -> Any:
 
 def require_function(function: object, count: int) -> str:
     """The name of a scalar function of Arrow that takes so many values; raises for another one."""
+    if function == "strptime":
+        raise InvalidArgument("call('strptime') takes February 31 for March 2: write x.cast_time('%d.%m.%Y')")
     if not isinstance(function, str):
         raise InvalidArgument(
             f"call() takes the name of a function of pyarrow.compute such as 'utf8_reverse', but was given {function!r}"

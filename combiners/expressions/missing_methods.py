@@ -40,7 +40,7 @@ OF_TIMES: Mapping[str, str] = {
     **each("seconds", "write x.dt.total_seconds()"),
     **each("total_milliseconds total_microseconds microseconds", "write x // timedelta(milliseconds=1)"),
     **each("tz_convert astimezone", "write x.dt.convert_time_zone('Europe/Berlin')"),
-    **each("tz_localize replace_time_zone", "write x.call('assume_timezone', options={'timezone': 'Europe/Berlin'})"),
+    **each("tz_localize to_utc to_utc_timestamp assume_timezone", "write x.dt.replace_time_zone('Europe/Berlin')"),
     **each("strftime to_string", "write x.call('strftime', options={'format': '%Y-%m-%d'})"),
     **each("offset_by", "write x + timedelta(days=1)"),
     **each("timestamp epoch", "write x.cast('int64')"),

@@ -62,6 +62,21 @@ def _convert_time_zone(value: Any, zone: str) -> Any:
     return times.cast(pa.timestamp(times.type.unit, zone))
 
 
+def replace_time_zone(value: Any, zone: str) -> Any:
+    """The instants at which the clocks of a zone show the times that are shown here: the first of two, null for none.
+
+    >>> march = pa.array(["2024-03-31T01:30:00", "2024-03-31T02:30:00"]).cast(pa.timestamp("us", "UTC"))
+    >>> replace_time_zone(march, "Europe/Berlin").cast(pa.timestamp("us", "UTC")).cast("string").to_pylist()
+    ['2024-03-31 00:30:00.000000Z', None]
+    """
+    local = _local(_in_range(time_operand(value, dates=False)))
+    whole, some, per_second = _seconds(local, zone)
+    seconds, rest = np.divmod(np.atleast_1d(whole), per_second)
+    first, _ = instants_of(seconds, zone)
+    some = np.atleast_1d(some) & (first + offset_at(first, zone) == seconds)
+    return _like(local, first * per_second + rest, some, pa.timestamp(local.type.unit, zone))
+
+
 def _local(times: Any) -> Any:
     """The times on the clocks of their zone, without a zone."""
     zone = times.type.tz if pt.is_timestamp(times.type) else None
@@ -137,5 +152,6 @@ TIME_KERNELS: dict[str, Callable[..., Any]] = {
     "dt.date": _calendar(lambda value: value.cast(pa.date32())),
     "dt.truncate": _truncate,
     "dt.convert_time_zone": _convert_time_zone,
+    "dt.replace_time_zone": replace_time_zone,
     **{f"dt.total_{unit}s": total_of(FIXED[unit]) for unit in ("day", "hour", "minute", "second")},
 }

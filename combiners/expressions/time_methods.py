@@ -86,12 +86,21 @@ class TimeMethods(Methods[E]):
 
     def convert_time_zone(self, time_zone: str) -> E:
         """The same time by the clocks of another zone, such as "Europe/Berlin"; one without a zone counts as UTC."""
-        zone = require_text(time_zone, "the time zone of convert_time_zone()", empty=False)
-        if not is_zone(zone):
-            raise InvalidArgument(
-                f"there is no time zone {zone!r}: write a name such as 'Europe/Berlin', or an offset such as '+02:00'"
-            )
-        return self._of("convert_time_zone", zone)
+        return self._of("convert_time_zone", _zone(time_zone, "convert_time_zone"))
+
+    def replace_time_zone(self, time_zone: str) -> E:
+        """The instant at which the clocks of a zone, such as "Europe/Berlin", show the time that is shown here.
+
+        A time that they show twice, where they go back, is the first of the two instants. A time that they skip, where
+        they go forward, is null, and so no event time.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> texts = pa.table({"t": ["30.06.2024 12:00", "31.03.2024 02:30"]})
+        >>> times = uc.col("t").cast_time("%d.%m.%Y %H:%M").dt.replace_time_zone("Europe/Berlin")
+        >>> times.dt.convert_time_zone("UTC").cast("string").evaluate(texts).to_pylist()
+        ['2024-06-30 10:00:00.000000Z', None]
+        """
+        return self._of("replace_time_zone", _zone(time_zone, "replace_time_zone"))
 
     def total_days(self) -> E:
         """The days of a duration, as a float."""
@@ -108,3 +117,13 @@ class TimeMethods(Methods[E]):
     def total_seconds(self) -> E:
         """The seconds of a duration, as a float."""
         return self._of("total_seconds")
+
+
+def _zone(name: str, method: str) -> str:
+    """The name of a time zone; raises if there is none of that name."""
+    zone = require_text(name, f"the time zone of {method}()", empty=False)
+    if not is_zone(zone):
+        raise InvalidArgument(
+            f"there is no time zone {zone!r}: write a name such as 'Europe/Berlin', or an offset such as '+02:00'"
+        )
+    return zone

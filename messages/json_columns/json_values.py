@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...combiners.rows.decimal_casts import near
+from ...files.conform import on_clocks
 from .json_texts import LongNumber, parsed, plain_text
 
 UNREADABLE = (
@@ -69,13 +70,13 @@ def times_of_numbers(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def times_of_texts(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts as times; a text without a zone is in UTC."""
+    """Texts as times; a text without a zone is by the clocks of the type."""
     if not (pa.types.is_timestamp(kind) and kind.tz):
         return column.cast(kind)
     try:
         return column.cast(kind)
     except pa.ArrowInvalid:
-        return column.cast(pa.timestamp(kind.unit)).cast(kind)
+        return on_clocks(column, column.cast(pa.timestamp(kind.unit)), kind)
 
 
 def value_of(value: Any, kind: pa.DataType) -> Any:

@@ -126,3 +126,8 @@ def test_options_in_another_order_are_the_same_call() -> None:
     assert one in {other}
     assert repr(one) == repr(other)
     assert one not in {col("x").call("round", options={"ndigits": 2, "round_mode": "up"}), col("x").call("round")}
+
+
+def test_a_function_that_makes_days_up_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"write x\.cast_time"):
+        col("s").call("strptime", options={"format": "%d.%m.%Y", "unit": "s"})

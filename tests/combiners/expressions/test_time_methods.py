@@ -383,6 +383,7 @@ def test_units_are_read_and_print_in_one_way(value: Any, text: str) -> None:
         (lambda: T.dt.truncate("5 months"), "months of which a year has a whole number"),
         (lambda: T.dt.truncate("1 month 1 day"), "months of which a year has a whole number"),
         (lambda: T.dt.truncate("10 years"), "months of which a year has a whole number"),
+        (lambda: T.dt.replace_time_zone("Mars"), "there is no time zone 'Mars'"),
         (lambda: T.dt.convert_time_zone("Mars"), "there is no time zone 'Mars'"),
         (lambda: T.dt.convert_time_zone(""), "must have a character"),
         (lambda: T.dt.convert_time_zone(2), "must be a text, but is 2"),
@@ -399,3 +400,37 @@ def test_names_of_other_libraries_get_ours() -> None:
     with pytest.raises(NoSuchStep, match=r"^x\.dt has no floor: write x\.dt\.truncate\('1 hour'\)$"):
         T.dt.floor
     assert [name for name in OF_TIMES if hasattr(T.dt, name)] == []
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Pacific/Apia", "+02:30", "UTC"])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_clocks_are_those_of_python(zone: str, unit: str) -> None:
+    there = dt.timezone(dt.timedelta(hours=2, minutes=30)) if zone[0] == "+" else ZoneInfo(zone)
+    local = [dt.datetime(2011, 12, 28) + dt.timedelta(minutes=17 * n) for n in range(400)]
+    local += [
+        dt.datetime(2024, month, 31 if month == 3 else 27) + dt.timedelta(minutes=7 * n)
+        for month in (3, 10)
+        for n in range(60)
+    ]
+    first = [time.replace(tzinfo=there).astimezone(dt.UTC) for time in local]
+    shown = [at.astimezone(there).replace(tzinfo=None) for at in first]
+    expected = [at if seen == time else None for at, seen, time in zip(first, shown, local, strict=True)]
+    for naive in (pa.timestamp(unit), pa.timestamp(unit, "UTC")):
+        rows = pa.table({"t": pa.array([*local, None], pa.timestamp("us")).cast(naive)})
+        found = T.dt.replace_time_zone(zone).evaluate(rows)
+        assert found.type == pa.timestamp(unit, zone)
+        assert found.cast(pa.timestamp("us", "UTC")).to_pylist() == [*expected, None]
+    assert T.dt.convert_time_zone("Asia/Tokyo").dt.replace_time_zone("UTC").dt.hour().evaluate(
+        pa.table({"t": [dt.datetime(2024, 1, 1, 12)]})
+    ).to_pylist() == [21]
+
+
+def test_a_wall_clock_is_an_event_time() -> None:
+    at = col("t").cast_time("%d.%m.%Y %H:%M").dt.replace_time_zone("Europe/Berlin")
+    rows = [{"t": "30.06.2024 12:00"}, {"t": "31.03.2024 02:30"}]
+    run = uc.flow(rows, time=at).window("1 hour").combine(n=uc.Count()).run()
+    assert [row["window"]["start"].astimezone(dt.UTC).hour for row in run.to_pylist()] == [10]
+    assert run.counts()["bad"] == 1
+    for name in ("tz_localize", "to_utc"):
+        with pytest.raises(NoSuchStep, match=r"x\.dt\.replace_time_zone\('Europe/Berlin'\)"):
+            getattr(T.dt, name)
