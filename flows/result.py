@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..panes.state.seed import Seed
+    from .event_time import EventTime
 
 _WITH_A_TABLE = ("equals", "join", "join_asof")
 """The methods of an Arrow table that take another table."""
@@ -77,6 +78,8 @@ class Result:
     """Writes the state of the run as a seed."""
     times: Mapping[str | None, str] = field(default_factory=dict)
     """The column of event times of each source, by the name of the source."""
+    computed: Mapping[str | None, EventTime] = field(default_factory=dict)
+    """The computation of the event times of each source whose rows do not have them, by the name of the source."""
     note: str = ""
     """A sentence on what the run has left open, such as windows that wait for the watermark; empty without any."""
 

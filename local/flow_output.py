@@ -125,6 +125,7 @@ class FlowOutput:
             watermarks=[one.of(names) for one in record.watermarks],
             weight=weight_of(flow) or DIFF,
             times={leaf.settings.name: leaf.settings.time for leaf in leaves},
+            computed={leaf.settings.name: made for leaf in leaves if (made := leaf.settings.event_time) is not None},
             note=note,
             save=None if save is None else lambda folder: save(run, folder),
         )

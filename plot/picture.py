@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument, require_column
-from ..local.script import Clock, Entry, check_script
+from ..local.script import Entry, check_script
 from .picture_data import (
     Bounds,
     Mark,
@@ -23,6 +23,7 @@ from .picture_data import (
     Point,
     check_panes,
     clock_of,
+    is_timed,
     keys_of,
     marks_of,
     marks_of_panes,
@@ -107,7 +108,7 @@ class History:
         times = times or moments
         height = max(moments) - min(moments)
         room = height * 0.05 if height else timedelta(minutes=1)
-        timed = any(isinstance(entry, Clock) or entry.at is not None for entry in self.entries)
+        timed = is_timed(self.entries)
         timed |= not self.entries and len({pane.at for pane in self.panes}) > 1
         return Picture(
             panes=self.panes,

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from ..combiners.aggregate import as_table
 from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..flows.event_time import EventTime
 from ..flows.result import Result
 from ..flows.source_watermarks import SourceWatermarks
 from ..local.script import Clock, Elements, Entry, Watermark, reports, tables_of
-from ..panes.grouping.grouping import RESERVED
+from ..panes.grouping.grouping import EVENT_TIME, RESERVED
 from ..windows import timestamp
 from .style import aware, from_micros
 
@@ -194,6 +195,11 @@ def clock_of(entries: Sequence[Entry]) -> list[datetime]:
     return [from_micros(start if t is None else t) for t in times]
 
 
+def is_timed(entries: Sequence[Entry]) -> bool:
+    """True if some entry has a processing time, and not its place alone."""
+    return any(isinstance(entry, Clock) or entry.at is not None for entry in entries)
+
+
 def points_of(
     entries: Sequence[Entry],
     result: Any,
@@ -206,19 +212,23 @@ def points_of(
     """The rows of a script for some keys, each with its label, and whether it was late or dropped."""
     gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
     points: list[Point] = []
+    made = _computed(result, time)
     if time is None:
         time = _own_times(result)
     times = [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
-    if (columns := columns_of(entries)) and not columns & set(times):
-        require_column(times[0], sorted(columns), "time=")
+    read = [column for one in made.values() for column in one.value.columns] or times
+    if (columns := columns_of(entries)) and not columns & {*read, *times}:
+        require_column(read[0], sorted(columns), "time=")
     if datum is not None and columns:
         require_column(datum, sorted(columns), "datum=")
     passed = _passed(entries, result)
-    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, times), strict=True)):
+    for step, (entry, table) in enumerate(zip(entries, tables_of(entries, [] if made else times), strict=True)):
         before = passed[step]
         if table is None:
             continue
         column = time if isinstance(time, str) else time.get(_input(entry) or "", times[0])
+        if event_time := made.get(_input(entry), next(iter(made.values()), None) if len(made) == 1 else None):
+            table, column = event_time(table), EVENT_TIME
         condition = {name: wanted for name, wanted in where.items() if name in table.column_names}
         label = datum or _number(table, {*where, *keys})
         for place, row in enumerate(table.to_pylist()):
@@ -259,6 +269,16 @@ def inputs_of(entries: Sequence[Entry]) -> list[str | None]:
 def moved_by(entry: Entry, inputs: list[str | None]) -> list[str | None]:
     """The inputs whose watermark an entry moves."""
     return inputs if _input(entry) is None else [_input(entry)]
+
+
+def _computed(result: Any, time: str | Mapping[str, str] | None) -> Mapping[str | None, EventTime]:
+    """The computations of the event times of a run, unless `time` names another column than those that they read."""
+    own = result.computed if isinstance(result, Result) else {}
+    return {
+        name: one
+        for name, one in own.items()
+        if time is None or (time if isinstance(time, str) else time.get(name or "")) in (EVENT_TIME, *one.value.columns)
+    }
 
 
 def _own_times(result: Any) -> str | Mapping[str, str]:
@@ -344,6 +364,6 @@ def marks_of_panes(table: pa.Table) -> dict[str | None, list[Mark]]:
 
 
 __all__ = [
-    *("Bounds", "Mark", "Pane", "Point", "check_panes", "clock_of", "columns_of", "inputs_of", "keys_of", "marks_of"),
-    *("marks_of_panes", "moved_by", "panes_of", "points_of", "shown_value", "table_of"),
+    *("Bounds", "Mark", "Pane", "Point", "check_panes", "clock_of", "columns_of", "inputs_of", "is_timed", "keys_of"),
+    *("marks_of", "marks_of_panes", "moved_by", "panes_of", "points_of", "shown_value", "table_of"),
 ]

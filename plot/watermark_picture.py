@@ -11,35 +11,38 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument
 from ..local.script import Entry, check_script
-from .picture_data import LAST_YEAR, clock_of, marks_of, points_of
+from .picture_data import LAST_YEAR, Bounds, clock_of, is_timed, marks_of, points_of
 from .style import GREEN, GREY, INK, RED, figure_of, finish, margins, mark_name, size_of_points, slanted, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Lines = Mapping[str | None, tuple[Sequence[datetime], Sequence[datetime]]]
+"""The corners of the line of each watermark, as processing times and event times."""
 
 
 def watermark(
     script: Sequence[Entry],
     result: Any = None,
     *,
-    time: str | Mapping[str, str] = "ts",
+    time: str | Mapping[str, str] | None = None,
     title: str | None = None,
     figsize: tuple[float, float] = (9.0, 6.5),
 ) -> Figure:
     """Draw the watermark of a script: the event times of rows and the watermark over processing time, and its lag.
 
     A row below the line of the watermark is late. The grey line is a row that arrives at once; the lag is the height
-    from the watermark to it.
+    from the watermark to it. A script without processing times (`at=`) is drawn over its entries, without the lag.
 
     Parameters
     ----------
     script
-        Rows, and watermark reports, with their processing times (`at=`).
+        Rows, and watermark reports.
     result
         The result of `flow.run(script)`: its watermarks are drawn, also those of sources with `watermark=`.
         Without it, those that the script reports.
     time
-        The event time column of the rows, or a dict of them by input.
+        The event time column of the rows: that of the flow of a result, else "ts"; or a dict of them by input.
     title, figsize
         The title, and the size in inches.
 
@@ -65,17 +68,22 @@ def watermark(
             else "the run had no watermark before its end, so there is none to draw: give its flow watermark=, or its "
             "script uc.Watermark"
         )
-    figure, [[upper], [lower]] = figure_of(figsize, 2)
+    timed = is_timed(entries)
+    figure, axes = figure_of(figsize, 2 if timed else 1)
+    upper = axes[0, 0]
     at = [p.processing for p in points] + [at for some in marks.values() for at, _, _ in some]
     across = margins(min(at), max(at))
     moments = [p.event for p in points] + [m for some in marks.values() for _, m, _ in some if m.year <= LAST_YEAR]
-    upwards = margins(min([*moments, *at]), max([*moments, *at]))
-    time_axis(upper.yaxis, *upwards, "event time")
+    heights = [*moments, *at] if timed else moments
+    time_axis(upper.yaxis, *margins(min(heights), max(heights)), "event time")
     time_axis(upper.xaxis, *across, "")
-    time_axis(lower.xaxis, *across, "processing time")
-    upper.set_xlabel("")
     upper.tick_params(labelbottom=False)
-    upper.plot(across, across, color=GREY, linewidth=1, label="row without delay")
+    if timed:
+        upper.set_xlabel("")
+        upper.plot(across, across, color=GREY, linewidth=1, label="row without delay")
+    else:
+        upper.set_xticks([])
+        upper.set_xlabel("entries of the script")
     size = size_of_points(len(points)) / 2
     least = max(size, 9.0)  # a smaller circle would seem to be full
     for late, label in ((False, "row"), (True, f"late row ({sum(p.late for p in points)})")):
@@ -86,18 +94,31 @@ def watermark(
                 style = {"s": least, "facecolor": "white", "edgecolor": RED, "linewidth": 1}
             upper.scatter([p.processing for p in some], [p.event for p in some], label=label, zorder=4, **style)
     lines = {name: _steps([(a, m) for a, m, _ in some if m.year <= LAST_YEAR], max(at)) for name, some in marks.items()}
+    for number, (name, (xs, ys)) in enumerate(lines.items()):
+        upper.plot(xs, ys, label=mark_name(name), zorder=3, **_style(number, len(lines)))
+    finish(upper, title)
+    upper.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, frameon=False)
+    if timed:
+        _draw_lag(axes[1, 0], lines, across)
+    return figure
+
+
+def _style(number: int, count: int) -> dict[str, Any]:
+    """The line of one of several watermarks."""
+    return {"color": GREEN, "linestyle": (0, (4 + 3 * number, 2)) if count > 1 else "-"}
+
+
+def _draw_lag(lower: Any, lines: Lines, across: Bounds) -> None:
+    """Draw how far each watermark is behind the processing time."""
+    time_axis(lower.xaxis, *across, "processing time")
     lags = [(x - y).total_seconds() for line in lines.values() for x, y in zip(*line, strict=True)]
     unit, seconds = _unit(lags or [0.0])
-    for number, (name, (xs, ys)) in enumerate(lines.items()):
-        line: dict[str, Any] = {"color": GREEN, "linestyle": (0, (4 + 3 * number, 2)) if len(marks) > 1 else "-"}
-        upper.plot(xs, ys, label=mark_name(name), zorder=3, **line)
-        lower.plot(xs, [(x - y).total_seconds() / seconds for x, y in zip(xs, ys, strict=True)], **line)
+    for number, (xs, ys) in enumerate(lines.values()):
+        late = [(x - y).total_seconds() / seconds for x, y in zip(xs, ys, strict=True)]
+        lower.plot(xs, late, **_style(number, len(lines)))
     lower.set_ylabel(f"lag ({unit})")
-    finish(upper, title)
     finish(lower)
     slanted(lower)
-    upper.legend(loc="upper left", bbox_to_anchor=(1.01, 1), fontsize=9, frameon=False)
-    return figure
 
 
 def _steps(marks: Sequence[tuple[datetime, datetime]], end: datetime) -> tuple[list[datetime], list[datetime]]:

@@ -13,11 +13,13 @@ import matplotlib
 import pyarrow as pa
 import pytest
 from golden import Case, cases
+from matplotlib.dates import num2date
 from opened import run_script
 from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
+from uncombine.plot.picture import History
 from uncombine.plot.style import margins
 
 matplotlib.use("agg")
@@ -502,3 +504,37 @@ def test_the_event_time_column_is_that_of_the_flow() -> None:
     drawn = uc.plot.panes(result, script).axes[0]
     named = uc.plot.panes(result, script, time="when").axes[0]
     assert [text.get_text() for text in drawn.texts] == [text.get_text() for text in named.texts] != []
+
+
+def test_a_script_without_a_clock_has_its_watermark_drawn_over_its_entries() -> None:
+    script = [uc.Elements([{"ts": AT}]), uc.Watermark(AT + timedelta(minutes=5)), uc.Elements([{"ts": AT}])]
+    [axes] = uc.plot.watermark(script).axes
+    low, high = (num2date(value) for value in axes.get_ylim())
+    assert low > AT - timedelta(hours=1)
+    assert high < AT + timedelta(hours=1)
+    assert axes.get_xlabel() == "entries of the script"
+    assert list(axes.get_xticks()) == []
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend == ["row", "late row (1)", "watermark"]
+
+
+@pytest.mark.parametrize("given", [{}, {"time": "at"}, {"time": "event_time"}])
+def test_computed_event_times_are_drawn_as_the_run_had_them(given: dict[str, str]) -> None:
+    rows = [{"at": "30.06.2024 12:00", "x": 5}, {"at": "31.06.2024 12:00", "x": 7}]
+    script = [
+        uc.Elements(rows, at="2024-06-30T12:01:00Z"),
+        uc.Watermark("2024-06-30T12:30:00Z", at="2024-06-30T12:40:00Z"),
+    ]
+    schema = pa.schema({"at": pa.string(), "x": pa.int64()})
+    flow = uc.flow(schema, time="at", time_format="%d.%m.%Y %H:%M", name="clicks")
+    result = flow.window("10 minutes").combine(total=uc.Sum("x")).run(script)
+    noon = datetime(2024, 6, 30, 12, tzinfo=UTC)
+    [point] = History.of(result, script, **given).points
+    assert (point.event, point.label) == (noon, "5")
+    upper = uc.plot.watermark(script, result, **given).axes[0]
+    assert [num2date(x) for x, _ in upper.collections[0].get_offsets()] == [noon + timedelta(minutes=1)]
+    assert num2date(upper.get_ylim()[0]).year == 2024
+    assert uc.plot.panes(result, script, **given).axes[0].get_xlabel() == "event time (2024-06-30)"
+    assert uc.plot.animation(result, script, **given).html
+    with pytest.raises(uc.errors.UnknownColumn, match="time= needs column 'b'"):
+        uc.plot.panes(result, script, time="b")
