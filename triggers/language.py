@@ -73,7 +73,7 @@ class Trigger(NamedOptions):
 
         >>> import uncombine as uc
         >>> uc.AfterCount(3).words()
-        'when 3 rows have come'
+        'when 3 rows of a key have come to a window'
         """
         return f"when {self!r} fires"
 
@@ -92,7 +92,7 @@ class Trigger(NamedOptions):
         >>> import uncombine as uc
         >>> print(uc.Repeatedly(uc.AfterCount(3)).explain())
         again and again:
-          when 3 rows have come
+          when 3 rows of a key have come to a window
         """
         # The methods of the class: a user's trigger may have a setting of the same name.
         kind = type(self)

@@ -162,7 +162,9 @@ class AfterDelay(Trigger):
 
 @dataclass(frozen=True, repr=False)
 class AfterCount(Trigger):
-    """Fires when at least n rows have come since the last firing, whatever their `diff`.
+    """Fires when at least n rows of a key have come to a window since the last firing, whatever their `diff`.
+
+    Each window of each key counts its own rows. For a pane after each batch of all keys write `Always()`.
 
     Parameters
     ----------
@@ -182,12 +184,12 @@ class AfterCount(Trigger):
         at_least_one(self.n, "AfterCount(n)")
 
     def words(self) -> str:
-        return f"when {self.n} row{'s have' if self.n > 1 else ' has'} come"
+        return f"when {self.n} row{'s' * (self.n > 1)} of a key {'have' if self.n > 1 else 'has'} come to a window"
 
 
 @dataclass(frozen=True, repr=False)
 class AfterBytes(Trigger):
-    """Fires when rows of at least n bytes have come since the last firing.
+    """Fires when rows of a key of at least n bytes have come to a window since the last firing.
 
     A number or a time counts the bytes of its type, a text its UTF-8 bytes, a null none.
 
@@ -220,7 +222,7 @@ class AfterBytes(Trigger):
 
     def words(self) -> str:
         columns = " of " + ", ".join(self.of) if self.of else ""
-        return f"when {self.n} byte{'s' if self.n > 1 else ''}{columns} {'have' if self.n > 1 else 'has'} come"
+        return f"when {self.n} byte{'s' * (self.n > 1)}{columns} of a key {'have' if self.n > 1 else 'has'} come to a window"
 
 
 def _predicate(value: Predicate, who: str) -> None:

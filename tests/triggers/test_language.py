@@ -149,28 +149,28 @@ def test_functions_are_shown_by_name() -> None:
         ),
         (uc.AfterDelay("1 minute"), "1 minute of processing time after the first row"),
         (uc.AfterDelay("90 minutes", domain="event"), "1 hour 30 minutes of event time after the first row"),
-        (uc.AfterCount(1), "when 1 row has come"),
-        (uc.AfterBytes(1, of="a"), "when 1 byte of a has come"),
-        (uc.AfterBytes(9), "when 9 bytes have come"),
+        (uc.AfterCount(1), "when 1 row of a key has come to a window"),
+        (uc.AfterBytes(1, of="a"), "when 1 byte of a of a key has come to a window"),
+        (uc.AfterBytes(9), "when 9 bytes of a key have come to a window"),
         (uc.OnPunctuation(uc.col("x") == 1), "when a row satisfies col('x') == 1"),
         (uc.Always(), "after every bundle with rows"),
         (uc.Never(), "never: what is left comes out when the window expires"),
-        (uc.RepeatCount(uc.AfterCount(2), 1), "once in all:\n  when 2 rows have come"),
-        (uc.RepeatCount(uc.AfterCount(2), 5), "5 times in all:\n  when 2 rows have come"),
+        (uc.RepeatCount(uc.AfterCount(2), 1), "once in all:\n  when 2 rows of a key have come to a window"),
+        (uc.RepeatCount(uc.AfterCount(2), 5), "5 times in all:\n  when 2 rows of a key have come to a window"),
         (
             uc.SequenceOf(uc.AfterCount(1), uc.AllOf(uc.AfterCount(2), uc.Always())),
-            "one after the other:\n  when 1 row has come\n  when all of these are ready:\n    when 2 rows have come\n"
+            "one after the other:\n  when 1 row of a key has come to a window\n  when all of these are ready:\n    when 2 rows of a key have come to a window\n"
             "    after every bundle with rows",
         ),
         (
             uc.AfterCount(1).or_finally(uc.FirstOf(uc.AfterCount(5))),
-            "again and again:\n  when 1 row has come\n  until this fires, which is the last time:\n"
-            "    when any of these fires:\n      when 5 rows have come",
+            "again and again:\n  when 1 row of a key has come to a window\n  until this fires, which is the last time:\n"
+            "    when any of these fires:\n      when 5 rows of a key have come to a window",
         ),
         (
             uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(2)),
             "once, when the watermark passes the end of the window\n  before that, again and again:\n"
-            "    when 1 row has come\n  after that, again and again:\n    when 2 rows have come",
+            "    when 1 row of a key has come to a window\n  after that, again and again:\n    when 2 rows of a key have come to a window",
         ),
     ],
     ids=repr,

@@ -470,7 +470,7 @@ def test_a_composite_shows_and_explains_its_children() -> None:
     assert trigger == Quorum((uc.AfterCount(2), uc.AfterWatermark()), 1)
     assert trigger.explain().splitlines() == [
         f"when {trigger!r} calls ctx.fire(), over its children:",
-        "  when 2 rows have come",
+        "  when 2 rows of a key have come to a window",
         "  once, when the watermark passes the end of the window",
     ]
 
