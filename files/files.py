@@ -81,7 +81,9 @@ class Files:
         "parquet", "arrow" (also Feather), "csv", "json" (a row a line) or "text" (a line as it is, in column
         `value`). If not given, the names of the files decide.
     schema
-        The columns and their types; if not given, those of one of the files.
+        The columns and their types; if not given, those of one of the files. Instants are read as UTC. Texts of CSV and
+        JSON without a zone are by the clocks of their column, such as `pa.timestamp("us", "Europe/Berlin")`, or UTC; of
+        a time that comes twice the first counts, and one that is skipped is a row that cannot be read.
     filter
         A condition for rows. Parts of files that cannot have such rows are not read.
     on_bad_file
@@ -91,7 +93,9 @@ class Files:
     on_bad_row
         The treatment of a row of a CSV or JSON file that cannot be read: "error", which makes the file one that cannot
         be read, or "leave_out", which reads the other rows, and shows this one in `left_out` with its file, its line
-        and the beginning of its text. Without it, bounded flows have "error", and streams and replays "leave_out".
+        and the beginning of its text. Without it, bounded flows have "error", and streams and replays "leave_out". A row
+        is judged by the columns that the flow reads alone, so two flows may count different rows of one file; with
+        `flow.with_columns(x=uc.col("x"))` each of them reads, and so judges, column `x`.
     on_missing_column
         The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
     max_files_per_batch
@@ -107,7 +111,8 @@ class Files:
         are left out, whether they are there or not.
     **options
         Options of CSV: delimiter=, quote_char=, double_quote=, escape_char=, newlines_in_values=, header=, skip_rows=,
-        encoding=, null_values=, true_values=, false_values=, decimal_point=, timestamp_parsers=.
+        encoding=, null_values=, true_values=, false_values=, decimal_point=, timestamp_parsers=. The last has the formats of times,
+        with the directives of `time_format=`, or `pyarrow.csv.ISO8601`.
 
     Examples
     --------

@@ -222,7 +222,8 @@ class AfterBytes(Trigger):
 
     def words(self) -> str:
         columns = " of " + ", ".join(self.of) if self.of else ""
-        return f"when {self.n} byte{'s' * (self.n > 1)}{columns} of a key {'have' if self.n > 1 else 'has'} come to a window"
+        several = self.n > 1
+        return f"when {self.n} byte{'s' * several}{columns} of a key {'have' if several else 'has'} come to a window"
 
 
 def _predicate(value: Predicate, who: str) -> None:

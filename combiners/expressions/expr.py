@@ -166,14 +166,24 @@ class Expr(Adviser):
         members = sorted(values, key=repr) if isinstance(values, set | frozenset) else values
         return Expr("isin", (self, tuple(plain_value(value) for value in members)))
 
-    def cast(self, to: pa.DataType | str) -> Expr:
-        """The value as another Arrow type; a value that does not fit is an error, but a float is rounded."""
+    def cast(self, to: pa.DataType | str, *, strict: bool = True) -> Expr:
+        """The value as another Arrow type; a value that does not fit is an error, or with `strict=False` null.
+
+        A fraction is no whole number: write `x.call("round").cast("int64")`. A number is rounded where floats are
+        rounded to another width or to the digits of a decimal.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> uc.col("x").cast("float64", strict=False).evaluate(pa.table({"x": ["2.5", "many"]})).to_pylist()
+        [2.5, None]
+        """
         kind = type_named(to) if isinstance(to, str) else to
         if not isinstance(kind, pa.DataType):
             raise InvalidArgument(
                 f"cast() takes an Arrow type, such as pa.int64(), 'int64' or 'decimal128(12, 2)', but was given {to!r}"
             )
-        return Expr("cast", (self, kind))
+        if not isinstance(strict, bool):
+            raise InvalidArgument(f"cast(strict=) must be True or False, but is {strict!r}")
+        return Expr("cast", (self, kind, *([] if strict else [Named("strict", False)])))
 
     def cast_time(self, format: str = "") -> Expr:
         """The value as an instant in UTC; null for a value that is no time in the years 1 to 9999.
@@ -252,8 +262,16 @@ class Expr(Adviser):
             if isinstance(error, pa.ArrowNotImplementedError | pa.ArrowTypeError) or misfits(self.op, args):
                 types = " and ".join(str(a.type) for a in args if hasattr(a, "type"))
                 raise TypeMismatch(f"{self!r} does not work on {types}: {reason}") from None
-            raise OutOfRange(f"{self!r} failed on the data: {reason}") from None
+            raise OutOfRange(f"{self!r} failed on the data: {reason}{self._remedy(args)}") from None
         return pa.nulls(1, value.type) if nulls else value
+
+    def _remedy(self, args: list[Any]) -> str:
+        """What to write for a value that does not fit."""
+        if self.op != "cast":
+            return ""
+        some = pa.types.is_floating(args[0].type) and pa.types.is_integer(args[1])
+        first = "x.call('round').cast(...), or " if some else ""
+        return f": write {first}x.cast(..., strict=False), which gives null"
 
     def _require_field(self, kind: pa.DataType) -> None:
         name = self.args[1]

@@ -165,13 +165,42 @@ def _is_in(value: Any, values: tuple[Any, ...]) -> Any:
     return pc.is_in(value, value_set=members, skip_nulls=True)
 
 
-def _cast(value: Any, to: pa.DataType) -> Any:
+def _cast(value: Any, to: pa.DataType, strict: bool = True) -> Any:
+    if not strict:
+        _cast(pa.nulls(1, value.type), to)  # raises for types between which there is no cast
+        return _cast_or_null(value, to)
     if pa.types.is_decimal(value.type) and pa.types.is_float64(to):
         return float_operand(value)
     if pa.types.is_decimal(to):
         return cast_exactly(value, to)
     # An integer too long for a float is rounded, as any sum of floats is; all else must fit.
     return value.cast(to, safe=not (pa.types.is_integer(value.type) and pa.types.is_floating(to)))
+
+
+def _cast_or_null(value: Any, to: pa.DataType) -> Any:
+    """The values as another type, with null for each that does not fit."""
+    if isinstance(value, pa.ChunkedArray):
+        return pa.chunked_array([_cast_or_null(chunk, to) for chunk in value.chunks], to)
+    try:
+        return _cast(value, to)
+    except (pa.ArrowInvalid, OverflowError):
+        if isinstance(value, pa.Scalar):
+            return pa.scalar(None, to)
+    if pa.types.is_string(value.type) or pa.types.is_large_string(value.type):
+        coded = value.dictionary_encode()  # the texts that do not fit are often few, and equal
+        return pa.concat_arrays(_cast_parts(coded.dictionary, to)).take(coded.indices)
+    return pa.concat_arrays(_cast_parts(value, to))
+
+
+def _cast_parts(values: pa.Array, to: pa.DataType) -> list[pa.Array]:
+    """The values as another type, in parts: they are cut in halves until a part fits or is one value, which is null."""
+    try:
+        return [_cast(values, to)]
+    except (pa.ArrowInvalid, OverflowError):
+        if len(values) == 1:
+            return [pa.nulls(1, to)]
+    middle = len(values) // 2
+    return [*_cast_parts(values.slice(0, middle), to), *_cast_parts(values.slice(middle), to)]
 
 
 def _when(condition: Any, then: Any, otherwise: Any) -> Any:

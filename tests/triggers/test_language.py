@@ -159,18 +159,21 @@ def test_functions_are_shown_by_name() -> None:
         (uc.RepeatCount(uc.AfterCount(2), 5), "5 times in all:\n  when 2 rows of a key have come to a window"),
         (
             uc.SequenceOf(uc.AfterCount(1), uc.AllOf(uc.AfterCount(2), uc.Always())),
-            "one after the other:\n  when 1 row of a key has come to a window\n  when all of these are ready:\n    when 2 rows of a key have come to a window\n"
+            "one after the other:\n  when 1 row of a key has come to a window\n"
+            "  when all of these are ready:\n    when 2 rows of a key have come to a window\n"
             "    after every bundle with rows",
         ),
         (
             uc.AfterCount(1).or_finally(uc.FirstOf(uc.AfterCount(5))),
-            "again and again:\n  when 1 row of a key has come to a window\n  until this fires, which is the last time:\n"
+            "again and again:\n  when 1 row of a key has come to a window\n"
+            "  until this fires, which is the last time:\n"
             "    when any of these fires:\n      when 5 rows of a key have come to a window",
         ),
         (
             uc.AfterWatermark(early=uc.AfterCount(1), late=uc.AfterCount(2)),
             "once, when the watermark passes the end of the window\n  before that, again and again:\n"
-            "    when 1 row of a key has come to a window\n  after that, again and again:\n    when 2 rows of a key have come to a window",
+            "    when 1 row of a key has come to a window\n"
+            "  after that, again and again:\n    when 2 rows of a key have come to a window",
         ),
     ],
     ids=repr,

@@ -89,6 +89,8 @@ OTHERS: list[Expr] = [
     TEXT.call("utf8_reverse"),
     TS.dt.truncate("2 months"),
     TS.dt.convert_time_zone("Europe/Berlin").dt.hour(),
+    TS.dt.replace_time_zone("Europe/Berlin"),
+    TEXT.cast("float64", strict=False),
     DAY.dt.truncate("2 weeks"),
     DAY + timedelta(1),
     DAY - DAY,
