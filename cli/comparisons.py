@@ -24,7 +24,7 @@ from ..tables.comparison.comparison import Comparison
 from ..tables.interrupts import PATIENCE, interrupts
 from ..tables.targets import is_target
 from .failures import Failed, failures_of
-from .file_rows import add_format
+from .file_rows import add_format, csv_options_of, reading_files
 from .module_names import flow_at
 from .parser import Parser, count_of
 from .row_texts import json_lines
@@ -66,7 +66,7 @@ def _compare(arguments: argparse.Namespace) -> int:
             "keys": None if arguments.keys is None else arguments.keys.split(","),
             **{name: getattr(arguments, name) for name in ("diff", "tolerance", "examples")},
         }
-        with failures_of("compare", (UncombineError, OSError)):
+        with failures_of("compare", (UncombineError, OSError)), reading_files(arguments):
             result = _result(sides, options, arguments)
     except Failed as error:  # 1 is for sides that differ
         raise UncombineError(str(error)) from error
@@ -104,10 +104,7 @@ def _side(text: str, arguments: argparse.Namespace) -> Any:
         return text
     if _NAME.fullmatch(text) and not Path(text).exists():
         return flow_at(text, "compare")
-    options: dict[str, Any] = {
-        name: value for name in ("delimiter", "encoding") if (value := getattr(arguments, name)) is not None
-    }
-    files = Files(text, format=arguments.format, **options)
+    files = Files(text, format=arguments.format, **csv_options_of(arguments))
     listing = files.listed()
     if not listing.files or listing.lost:
         raise InvalidArgument(f"there is no file {text!r}")

@@ -6,13 +6,16 @@ Guarded by tests/cli/test_file_rows.py.
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InvalidArgument, require_column
+from ..errors import InvalidArgument, UncombineError, require_column
 from ..files.files import Files
 from ..flows.event_time import event_time_of
 from ..local.data_files import LocalFiles
@@ -21,6 +24,13 @@ from ..local.script import with_times
 from ..panes.grouping.grouping import EVENT_TIME
 from .conditions import condition_of
 from .parser import Parser
+
+_IN_PYTHON = (
+    ("delimiter", r"delimiter=('[^']*'), or schema= if it is", r"--delimiter \1, or --delimiter ',' if it is"),
+    ("format", r"give format=", "give --format"),
+    ("on_bad_row", r"on_bad_row='leave_out'", "--on-bad-row leave_out"),
+)
+"""Options of the command, what errors say of them in the words of `uc.Files`, and in those of the command."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,35 @@ def add_format(parser: Parser) -> None:
     )
     parser.add_argument("--delimiter", metavar="CHARACTER", help="the character between two values of csv")
     parser.add_argument("--encoding", help="the encoding of csv (default: utf8)")
+    parser.add_argument("--decimal-point", metavar="CHARACTER", help="the decimal point of csv, such as , (default: .)")
+
+
+def csv_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options of CSV that a command has, as `uc.Files` takes them."""
+    given = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal_point")}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@contextmanager
+def reading_files(arguments: argparse.Namespace) -> Iterator[None]:
+    """Say in the options of the command what an error about files says in those of `uc.Files`.
+
+    >>> with reading_files(argparse.Namespace(delimiter=None)):
+    ...     raise InvalidArgument("a;b is one column: give delimiter=';', or schema= if it is")
+    Traceback (most recent call last):
+        ...
+    uncombine.errors.InvalidArgument: a;b is one column: give --delimiter ';', or --delimiter ',' if it is
+    """
+    try:
+        yield
+    except UncombineError as error:
+        said = str(error)
+        for option, pattern, words in _IN_PYTHON:
+            if option in arguments:
+                said = re.sub(pattern, words, said)
+        if said == str(error):
+            raise
+        raise InvalidArgument(said) from error
 
 
 def read_rows(arguments: argparse.Namespace) -> FileRows:
@@ -84,7 +123,8 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
         source = replace(source, made=MadeRows(schema, event_time=event_time))
     condition = condition_of(arguments.where, schema)
     unreadable: list[pa.Table] = []
-    table = replace(source, format=replace(source.format, filter=condition)).whole(leave_out=unreadable.append)
+    with reading_files(arguments):
+        table = replace(source, format=replace(source.format, filter=condition)).whole(leave_out=unreadable.append)
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
     time = arguments.time if event_time is None else EVENT_TIME
@@ -97,15 +137,13 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
 
 def _source(arguments: argparse.Namespace) -> LocalFiles:
     """The files, listed and described."""
-    options: dict[str, Any] = {
-        name: value for name in ("delimiter", "encoding") if (value := getattr(arguments, name)) is not None
-    }
     on_bad_row = getattr(arguments, "on_bad_row", None)
-    files = Files(arguments.file, format=arguments.format, on_bad_row=on_bad_row, **options)
+    files = Files(arguments.file, format=arguments.format, on_bad_row=on_bad_row, **csv_options_of(arguments))
     listing = files.listed()
     if not listing.files or listing.lost:
         raise InvalidArgument(f"there is no file {arguments.file!r}")
-    described = files.described(listing, streaming=True)
+    with reading_files(arguments):
+        described = files.described(listing, streaming=True)
     return LocalFiles(
         made=MadeRows(described.schema),
         streaming=False,
@@ -145,7 +183,7 @@ def _short(path: str) -> str:
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-__all__ = ["FileRows", "add_format", "add_reading", "read_columns", "read_rows"]
+__all__ = ["FileRows", "add_format", "add_reading", "csv_options_of", "read_columns", "read_rows", "reading_files"]
 
 
 def __dir__() -> list[str]:

@@ -33,7 +33,7 @@ class Plan(CompiledPlan):
             if not isinstance(combiner, Combiner):
                 called = isinstance(combiner, type) and issubclass(combiner, Combiner)
                 text = f"the class {combiner.__name__}: write {combiner.__name__}(...)" if called else repr(combiner)
-                if name in _KEYS:
+                if name in KEY_NAMES:
                     text += f": write keys as by={combiner!r}"
                 elif isinstance(combiner, Expr):
                     text += f": write uc.Sum({combiner!r}), or another combiner of it"
@@ -44,7 +44,8 @@ class Plan(CompiledPlan):
         super().__init__(compiled, schema)
 
 
-_KEYS = ("group_by", "groupby", "keys", "key")
+KEY_NAMES = ("group_by", "groupby", "keys", "key")
+"""The options of other libraries that name the key columns."""
 
 
 def _append_only(combiner: Combiner, schema: pa.Schema) -> CompiledCombiner:

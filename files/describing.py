@@ -18,7 +18,7 @@ from .links import require_inside
 from .listing import Listing
 from .partitions import folder_values, infer_types
 from .paths import absolute, locate
-from .unreadable_rows import ERRORS, BadRows, shortened
+from .unreadable_rows import ERRORS, BadRow, BadRows, shortened
 
 
 def describe(
@@ -162,7 +162,13 @@ def _first_schema(
         try:
             require_inside(path, places)
             system, inside = locate(path, access)
-            schema: pa.Schema = open_source(format, system, inside, options, None, bad).schema
+            try:
+                schema: pa.Schema = open_source(format, system, inside, options, None, bad).schema
+            except BadRow:  # as a decimal comma makes of a row whose values a semicolon parts
+                if format == "csv" and "delimiter" not in options:
+                    lenient = BadRows(leave_out=_ignore)
+                    _require_commas(path, open_source(format, system, inside, options, None, lenient).schema)
+                raise
             if format == "csv" and "delimiter" not in options:
                 _require_commas(path, schema)
             return schema

@@ -75,7 +75,7 @@ class FileFormat:
     """The fields of JSON that are null in all rows from which the types were inferred, and are taken for texts."""
 
     clocks: Mapping[str, str] = field(default_factory=dict)
-    """The zones by whose clocks the texts of CSV and JSON are that have no zone, by columns; of all others it is UTC."""
+    """The zones of texts of CSV and JSON without a zone of their own, by columns; that of all others is UTC."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format_name(self.format))

@@ -93,8 +93,8 @@ class Files:
     on_bad_row
         The treatment of a row of a CSV or JSON file that cannot be read: "error", which makes the file one that cannot
         be read, or "leave_out", which reads the other rows, and shows this one in `left_out` with its file, its line
-        and the beginning of its text. Without it, bounded flows have "error", and streams and replays "leave_out". A row
-        is judged by the columns that the flow reads alone, so two flows may count different rows of one file; with
+        and the beginning of its text. Without it, bounded flows have "error", and streams and replays "leave_out". A
+        row is judged by the columns that the flow reads alone, so two flows may count different rows of one file; with
         `flow.with_columns(x=uc.col("x"))` each of them reads, and so judges, column `x`.
     on_missing_column
         The treatment of a file without one of the columns: "error", or "null" for a column of nulls.
@@ -111,8 +111,8 @@ class Files:
         are left out, whether they are there or not.
     **options
         Options of CSV: delimiter=, quote_char=, double_quote=, escape_char=, newlines_in_values=, header=, skip_rows=,
-        encoding=, null_values=, true_values=, false_values=, decimal_point=, timestamp_parsers=. The last has the formats of times,
-        with the directives of `time_format=`, or `pyarrow.csv.ISO8601`.
+        encoding=, null_values=, true_values=, false_values=, decimal_point=, timestamp_parsers=. The
+        last has the formats of times, with the directives of `time_format=`, or `pyarrow.csv.ISO8601`.
 
     Examples
     --------

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 import pyarrow as pa
 
+from ..advice import combiner_for
 from ..combiners.aggregate import ArrowStream, as_table, warn_of_weights
 from ..combiners.column_names import check_named, column_name, key_names
 from ..combiners.combiner import Combiner
-from ..combiners.plan import Plan
+from ..combiners.plan import KEY_NAMES, Plan
 from ..combiners.rows.columns import Column, flat, with_missing
 from ..combiners.rows.groups import Groups, group_rows
 from ..combiners.rows.key_codes import group_keys, normal_keys
 from ..combiners.rows.ordering import order_keys, require_order
-from ..errors import InvalidArgument, require_column
+from ..errors import InvalidArgument, TypeMismatch, nearest, require_column
 from ..windows.spans import Length, positive
 from ..windows.times import time_column
 from .lookback import LookBack, lookbacks_of
@@ -101,6 +103,7 @@ def rolling(
     [{'amount': 10, 'total': 10}, {'amount': 20, 'total': 30}, {'amount': 40, 'total': 60}]
     """
     check_named("rolling()", unnamed)
+    _require_combiners(combiners)
     source, keys = as_table(table), key_names(by)
     options = Rolling(
         lookbacks=lookbacks_of(period, rows, closed, coarse),
@@ -114,6 +117,29 @@ def rolling(
     plan = Plan(combiners, source.schema, append_only=True)
     warn_of_weights(source, {*keys, *plan.columns, options.time})
     return options.ticks(source, plan) if options.every is not None else options.rows(source, plan)
+
+
+def _require_combiners(combiners: Mapping[str, object]) -> None:
+    """Raise for a plain value that is no combiner, under the name of an option that there is not."""
+    for name, value in combiners.items():
+        is_plain = isinstance(value, str | bytes | int | float | timedelta | list | tuple | None)
+        if is_plain and combiner_for(value) is None and name not in KEY_NAMES:
+            if name == "time_format":
+                raise InvalidArgument(f"rolling() has no option 'time_format': {_by_format('ts')}")
+            raise InvalidArgument(
+                f"rolling() has no option {name!r}: {nearest(name, _OPTIONS)}; a result is a combiner, such as "
+                "total=uc.Sum('x')"
+            )
+
+
+def _by_format(time: str) -> str:
+    return (
+        f"for times in texts or numbers write uc.flow(rows, time={time!r}, time_format='%d.%m.%Y').rolling('7 days')"
+        ".combine(total=uc.Sum('x'))"
+    )
+
+
+_OPTIONS = ("period", "rows", "by", "time", "closed", "every", "order", "coarse", "min_rows")
 
 
 @dataclass(frozen=True)
@@ -132,7 +158,10 @@ class Rolling:
         for names, what in ((self.by, "rolling(by=)"), ((self.time,), "rolling(time=)")):
             for name in names:
                 require_column(name, schema.names, what)
-        time_column(pa.array([], schema.field(self.time).type))
+        try:
+            time_column(pa.array([], schema.field(self.time).type))
+        except TypeMismatch as error:
+            raise TypeMismatch(f"{error}, or {_by_format(self.time)}") from None
         if not combiners:
             raise InvalidArgument("rolling() needs a combiner: write n=uc.Count()")
         if isinstance(self.min_rows, bool) or not isinstance(self.min_rows, int) or self.min_rows < 0:

@@ -234,6 +234,18 @@ def test_wrong_use_is_one_sentence(call: Any, words: str) -> None:
     assert not re.search(r"\n", str(caught.value))
 
 
+def test_one_end_of_a_window_is_computed() -> None:
+    hours = uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": 2}]).window("1 hour").combine(n=uc.Count())
+    starts = pd.DataFrame({"window_start": pd.to_datetime([0], utc=True), "n": [2]})
+    for old, new in ((hours, starts), (starts, hours)):
+        with pytest.raises(uc.errors.UnknownColumn, match=r"with window_start and window_end together, so give both"):
+            uc.compare(old, new, keys="window_start")
+    begin = hours.with_columns(window_start=uc.col("window").field("start")).select("window_start", "n")
+    assert uc.compare(begin, starts, keys="window_start").same
+    both = starts.assign(window_end=pd.to_datetime([3_600_000_000_000], utc=True))
+    assert uc.compare(hours.select("window", "n"), both, keys=["window_start", "window_end"]).same
+
+
 def test_nothing_runs_before_the_columns_are_known_to_fit() -> None:
     calls: list[int] = []
 

@@ -56,7 +56,22 @@ def _check_names(old: Sequence[str], new: Sequence[str]) -> None:
     alone = [[name for name in some if name not in others] for some, others in ((old, new), (new, old))]
     told = [f"only {side} has {', '.join(map(repr, names))}" for side, names in zip(SIDES, alone, strict=True) if names]
     if told:
-        raise UnknownColumn(f"old and new have different columns: {' and '.join(told)}: select those to compare")
+        raise UnknownColumn(
+            f"old and new have different columns: {' and '.join(told)}: select those to compare{_of_windows(*alone)}"
+        )
+
+
+def _of_windows(old: Sequence[str], new: Sequence[str]) -> str:
+    """The advice where one side has windows, and the other one end of them."""
+    sides = (old, new) if "window" in old else (new, old)
+    ends = [name for name in ("window_start", "window_end") if name in sides[1]]
+    if "window" not in sides[0] or len(ends) != 1:
+        return ""
+    part = ends[0].removeprefix("window_")
+    return (
+        "; a window is compared with window_start and window_end together, so give both, or write "
+        f"flow.with_columns({ends[0]}=uc.col('window').field({part!r})).select({ends[0]!r}, ...)"
+    )
 
 
 def _common(name: str, one: pa.DataType, other: pa.DataType, most_digits: int) -> pa.DataType:

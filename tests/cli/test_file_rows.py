@@ -21,11 +21,31 @@ def count(path: Path | str, *options: str) -> int:
 def test_a_file_whose_name_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "log").write_text(GOOD.replace(",", ";"))
     assert count(tmp_path / "log") == 2
-    assert "does not end with a known format: give format=" in capsys.readouterr().err
+    assert "does not end with a known format: give --format" in capsys.readouterr().err
     assert count(tmp_path / "log", "--format", "csv") == 2
-    assert "give delimiter=';'" in capsys.readouterr().err
+    assert "is one column: give --delimiter ';', or --delimiter ',' if it is" in capsys.readouterr().err
     assert count(tmp_path / "log", "--format", "csv", "--delimiter", ";") == 0
     assert json.loads(capsys.readouterr().out)["n"] == 2
+
+
+def test_a_decimal_comma(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "prices.csv").write_text("ts;price\n2024-05-01T12:00:00Z;1,5\n2024-05-01T12:00:01Z;2,25\n")
+    replay = ["replay", str(tmp_path / "prices.csv"), "--window", "1 minute", "--combine", "total=sum:price", "--json"]
+    assert main([*replay, "--delimiter", ";", "--decimal-point", ","]) == 0
+    assert json.loads(capsys.readouterr().out)["total"] == 3.75
+    both = [str(tmp_path / "prices.csv")] * 2
+    assert main(["compare", *both, "--delimiter", ";", "--decimal-point", ","]) == 0
+    assert main(["compare", *both]) == 2
+    assert "give --delimiter ';'" in capsys.readouterr().err
+    assert main(["laws", "uncombine:Sum", "--values", both[0]]) == 2
+    assert "give --delimiter ';'" in capsys.readouterr().err
+
+
+def test_a_row_that_is_an_error_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = "".join(f"2024-05-01T12:00:00Z,{n}\n" for n in range(200_000))
+    (tmp_path / "a.csv").write_text(f"ts,n\n{lines}2024-05-01T12:00:00Z,many\n")
+    assert count(tmp_path / "a.csv", "--on-bad-row", "error") == 2
+    assert "leave such rows out with --on-bad-row leave_out" in capsys.readouterr().err
 
 
 def test_a_file_in_another_encoding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

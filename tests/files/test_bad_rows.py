@@ -497,3 +497,19 @@ def test_a_bounded_flow_over_unreadable_json_names_the_line_and_the_remedy(tmp_p
     for schema in (None, pa.schema({"ts": pa.int64()})):
         with pytest.raises(UnreadableFile, match=r"line 2: .*on_bad_row='leave_out'"):
             uc.flow(uc.Files(path, schema=schema), time_format="s").run()
+
+
+def test_a_row_is_judged_by_the_columns_that_a_flow_reads(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts,n\n2024-05-01T12:00:05Z,5\n2024-05-01T12:00:06Z,many\n")
+    schema = pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()})
+    flow = uc.flow(uc.Files(tmp_path, schema=schema, on_bad_row="leave_out"))
+    for rows, counted in ((flow, 2), (flow.with_columns(n=uc.col("n")), 1)):
+        run = rows.window("1 minute").combine(rows=uc.Count()).run()
+        assert run["rows"].to_pylist() == [counted]
+        assert run.counts()["unreadable"] == 2 - counted
+
+
+def test_a_decimal_comma_is_no_comma(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ts;x\n2024-05-01T12:00:05Z;1,5\n")
+    with pytest.raises(uc.UncombineError, match="is one column: give delimiter=';'"):
+        uc.flow(uc.Files(tmp_path))

@@ -139,3 +139,27 @@ def test_a_tick_says_that_the_period_is_empty_again() -> None:
         (3, 1, 5),
         (4, 0, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"time_format": "%d.%m.%Y"}, r"has no option 'time_format': for times in texts .* write uc\.flow\(rows"),
+        ({"banana": 3}, r"has no option 'banana': known are 'period', 'rows', 'by', 'time', .*total=uc\.Sum\('x'\)"),
+        ({"closd": "both"}, "has no option 'closd': did you mean 'closed'"),
+        ({"group_by": "x"}, "write keys as by='x'"),
+        ({"total": "sum"}, r"total= takes a combiner .* write uc\.Sum\('x'\)"),
+    ],
+)
+def test_an_option_that_there_is_not(given: dict[str, Any], says: str) -> None:
+    table = pa.table({"ts": [dt.datetime(2024, 5, 1)], "x": [1]})
+    with pytest.raises(uc.errors.InvalidArgument, match=says):
+        uc.rolling(table, "1 day", **given)
+
+
+def test_texts_are_times_by_a_flow() -> None:
+    rows = [{"ts": "01.05.2024", "x": 1}, {"ts": "02.05.2024", "x": 2}]
+    with pytest.raises(uc.errors.TypeMismatch, match=r"write uc\.flow\(rows, time='ts', time_format='%d\.%m\.%Y'\)"):
+        uc.rolling(rows, "7 days", total=uc.Sum("x"))
+    result = uc.flow(rows, time="ts", time_format="%d.%m.%Y").rolling("7 days").combine(total=uc.Sum("x")).run()
+    assert result["total"].to_pylist() == [1, 3]
