@@ -173,7 +173,8 @@ class Expr(Adviser):
         rounded to another width or to the digits of a decimal.
 
         >>> import pyarrow as pa, uncombine as uc
-        >>> uc.col("x").cast("float64", strict=False).evaluate(pa.table({"x": ["2.5", "many"]})).to_pylist()
+        >>> texts = pa.table({"x": ["2.5", "many"]})
+        >>> uc.col("x").cast("float64", strict=False).evaluate(texts).to_pylist()
         [2.5, None]
         """
         kind = type_named(to) if isinstance(to, str) else to
