@@ -26,7 +26,6 @@ OF_EXPRESSIONS: Mapping[str, str] = {
     "astype": "write x.cast('int64')",
     **each("try_cast to_numeric", "write x.cast('int64', strict=False)"),
     **each("to_datetime to_timestamp strptime from_unixtime", "write x.cast_time('%d.%m.%Y'), or x.cast_time('s')"),
-    **each("tz_localize to_utc_timestamp assume_timezone", "write x.dt.replace_time_zone('Europe/Berlin')"),
     **each("is_in isIn", "write x.isin([...])"),
     **each("getField get_field getItem get", "write x.field('name')"),
     **each("otherwise when", "write uc.when(condition, then, otherwise)"),

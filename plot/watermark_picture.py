@@ -109,7 +109,7 @@ def _style(number: int, count: int) -> dict[str, Any]:
 
 
 def _draw_lag(lower: Any, lines: Lines, across: Bounds) -> None:
-    """Draw how far each watermark is behind the processing time."""
+    """Draw the lag of each watermark: how far it is before the processing time."""
     time_axis(lower.xaxis, *across, "processing time")
     lags = [(x - y).total_seconds() for line in lines.values() for x, y in zip(*line, strict=True)]
     unit, seconds = _unit(lags or [0.0])

@@ -267,7 +267,7 @@ class Expr(Adviser):
         return pa.nulls(1, value.type) if nulls else value
 
     def _remedy(self, args: list[Any]) -> str:
-        """What to write for a value that does not fit."""
+        """Advice for a value that does not fit."""
         if self.op != "cast":
             return ""
         some = pa.types.is_floating(args[0].type) and pa.types.is_integer(args[1])
