@@ -59,20 +59,20 @@ def read(path: Path, zone: str, **options: Any) -> tuple[list[datetime], list[in
 def test_parsers_read_the_days_of_the_calendar(seed: int, zone: str, tmp_path: Path) -> None:
     r = random.Random(seed)
     forms = r.sample(FORMATS, r.choice([1, 2]))
-    texts = [drawn(r, r.choice(FORMATS)) for _ in range(200)]
+    texts = [drawn(r, r.choice(FORMATS)) for _ in range(50)]
     (tmp_path / "a.csv").write_text("at;n\n" + "".join(f"{text};{n}\n" for n, text in enumerate(texts)))
     expected = [instant(text, forms, zone) for text in texts]
     times, bad = read(tmp_path, zone, delimiter=";", timestamp_parsers=forms)
     assert times == [time for time in expected if time is not None]
     assert bad == [line for line, time in enumerate(expected, 2) if time is None]
-    assert 5 < len(bad) < 195
+    assert 2 < len(bad) < 50
 
 
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("seed", seeds(4))
 def test_iso_texts_without_a_zone_are_by_the_clocks_of_their_column(seed: int, zone: str, tmp_path: Path) -> None:
     r = random.Random(seed)
-    texts = [drawn(r, "%Y-%m-%dT%H:%M:%S") for _ in range(200)]
+    texts = [drawn(r, "%Y-%m-%dT%H:%M:%S") for _ in range(50)]
     (tmp_path / "a.json").write_text("".join(json.dumps({"at": text, "n": n}) + "\n" for n, text in enumerate(texts)))
     expected = [instant(text, ["%Y-%m-%dT%H:%M:%S"], zone) for text in texts]
     times, bad = read(tmp_path, zone)
