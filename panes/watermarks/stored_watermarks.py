@@ -18,6 +18,9 @@ from .watermarks import InputWatermarks, Read, Watermarks
 _LATENESS = re.compile(r"[0-9]{1,19}")
 """The text of an allowed lateness, in microseconds; earlier versions did not note it."""
 
+_IDLE_AFTER = re.compile(r"\bidle_after=(None|'[^']*')")
+"""The part of the text of a strategy that names no source."""
+
 OF_A_STEP = "the stage before"
 """The text in the place of the watermark strategy of an input whose rows are those of another step."""
 
@@ -67,11 +70,16 @@ def stored(marks: InputWatermarks, strategies: Sequence[str]) -> dict[str, Any]:
 
 
 def restored(extra: Mapping[str, Any], inputs: Sequence[Watermarks], strategies: Sequence[str]) -> InputWatermarks:
-    """The watermarks as they were stored, but for an input under another strategy, whose sources have other names."""
+    """The watermarks as they were stored, but for an input under another strategy, whose sources have other names.
+
+    A strategy with another `idle_after` has the same sources, and what they have reached counts.
+    """
     was = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
     marks_by_input = extra["inputs"] if "inputs" in extra else [extra["marks"]]
     both = zip(inputs, marks_by_input, was, strategies, strict=True)
-    watermarks = tuple(_restored(one, marks, before == now) for one, marks, before, now in both)
+    watermarks = tuple(
+        _restored(one, marks, _sources_as(before) == _sources_as(now)) for one, marks, before, now in both
+    )
     return InputWatermarks(inputs=watermarks, least=extra["marks"]["least"], now=extra["marks"]["now"])
 
 
@@ -113,6 +121,15 @@ def _joined(several: Sequence[Watermarks], fresh: Watermarks, of_step: bool) -> 
         hold=min(marks.hold for marks in several),
         reads=max((marks.reads for marks in several), key=lambda reads: sum(read.offset for read in reads.values())),
     )
+
+
+def _sources_as(strategy: str) -> str:
+    """The text of a strategy without the part that neither names its sources nor says how far they have come.
+
+    >>> _sources_as("PerSource(column='s', lag='0 seconds', idle_after='15 seconds')")
+    "PerSource(column='s', lag='0 seconds', idle_after=...)"
+    """
+    return _IDLE_AFTER.sub("idle_after=...", strategy)
 
 
 def _input(marks: Watermarks) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,21 @@ def test_a_hold_comes_back(inputs: int) -> None:
     # Sources start again under another strategy, and the files are as unread as before.
     other = again(marks, strategies, ["Monotonic()"] * inputs)
     assert other.told([[("b", 40)]] * inputs, 6).least == 20
+
+
+@pytest.mark.parametrize("other", [None, "'15 seconds'", "'1 hour'"])
+def test_sources_stay_under_another_idle_after(other: str | None) -> None:
+    """The watermark neither moves back nor waits for a source that is idle under the new one."""
+    strategy = "PerSource(column='idle_after=x', lag='30 seconds', idle_after={})"
+    marks = InputWatermarks((Watermarks().told([("a", 30), ("b", 90)], 5),), least=30, now=5)
+    back = again(marks, [strategy.format("'1 minute'")], [strategy.format(other)])
+    assert back.inputs[0].sources == {"a": (30, 5), "b": (90, 5)}
+    idle = replace(back, inputs=(replace(back.inputs[0], idle_after=10),)).told([[("b", 95)]], 16)
+    assert (idle.least, idle.inputs[0].idles("a")) == (95, True)
+    assert back.told([[("b", 95)]], 16).least == 30
+    another = again(marks, [strategy.format(other)], [strategy.replace("30", "40").format(other)])
+    assert another.inputs[0].sources == {}, "with another lag they have come to other times"
+    assert another.least == 30
 
 
 def test_a_shard_without_a_hold_is_stored_as_before() -> None:
