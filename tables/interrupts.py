@@ -15,6 +15,9 @@ from typing import Any
 PATIENCE = 0.5
 """The longest wait in which an interrupt is not noticed, in seconds."""
 
+LEAST = 0.001
+"""The shortest wait, in seconds: PySpark counts in whole milliseconds, and Spark refuses none."""
+
 
 @contextmanager
 def interrupts() -> Iterator[Callable[[], bool]]:
@@ -53,12 +56,12 @@ def ended_within(ended: Callable[[float], bool | None], seconds: float, interrup
     """
     until = time.monotonic() + seconds
     while not interrupted() and (left := until - time.monotonic()) > 0:
-        if ended(min(left, PATIENCE)):
+        if ended(min(max(left, LEAST), PATIENCE)):
             return True
     return False
 
 
-__all__ = ["PATIENCE", "ended_within", "interrupts"]
+__all__ = ["LEAST", "PATIENCE", "ended_within", "interrupts"]
 
 
 def __dir__() -> list[str]:

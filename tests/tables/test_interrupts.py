@@ -39,6 +39,18 @@ def test_a_wait_ends_with_the_end_or_an_interrupt_or_in_time() -> None:
         assert not ended_within(lambda _: False, 0.01, come)
 
 
+def test_no_wait_is_shorter_than_a_millisecond() -> None:
+    """PySpark makes whole milliseconds of it, and Spark refuses to wait for none."""
+    waits = list[float]()
+
+    def ended(seconds: float) -> bool:
+        waits.append(seconds)
+        return False
+
+    assert not ended_within(ended, 0.0004, lambda: False)
+    assert {int(seconds * 1000) for seconds in waits} == {1}
+
+
 def test_another_thread_hears_of_none() -> None:
     told = list[bool]()
 
