@@ -8,10 +8,11 @@ Guarded by tests/files/test_unreadable_rows.py and tests/files/test_bad_rows.py.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,16 @@ _VALUE = re.compile(r"Failed to parse string: ('.*') as a scalar of type ([^:]+)
 
 _PLACE = re.compile(r"Row #\d+: | in row \d+")
 """The place of a row in the words of Arrow, which counts from where it was told to begin."""
+
+_JSON_ERROR = "JSON parse error: "
+"""The beginning of Arrow's words for a row of JSON that it cannot read."""
+
+_CHANGED = re.compile(r"Column\((?P<path>/[^)]*)\) changed from \w+ to \w+$")
+
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|["{}\[\]]', re.DOTALL)
+"""Whole texts, a quote that begins one without an end, and brackets."""
+
+_PARTS = {b"{": "an object", b"[": "a list"}
 
 
 class TextRow(NamedTuple):
@@ -87,7 +98,7 @@ class BadRows:
         """Leave these rows out, or raise for the first of them; there is one reason for all, or one for each."""
         if not rows:
             return
-        causes = [_cause(reason) for reason in reasons]
+        causes = [_cause(reason, row.text) for reason, row in zip(reasons, rows, strict=False)]
         if self.leave_out is None:
             raise BadRow(f"line {rows[0].line}: {causes[0]}")
         address, inside = parts_of(self.path)
@@ -114,12 +125,57 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
 
 
-def _cause(reason: object) -> str | None:
+def _cause(reason: object, text: bytes) -> str | None:
     """The reason of a reader in a few words; None if it is not known."""
     if reason is None:
         return None
     words = _VALUE.sub(r"\1 is no \2", _PLACE.sub("", str(reason).partition("\n")[0]))
+    words = _json_cause(words, text) if words.startswith(_JSON_ERROR) else words
     return words if len(words) <= LONGEST_CAUSE else f"{words[:LONGEST_CAUSE]}..."
+
+
+def _json_cause(words: str, text: bytes) -> str:
+    """Arrow's words about a row of JSON, with what the row itself tells.
+
+    Of a line that somebody has cut off Arrow names the rule that its last character breaks, and of a value of another
+    type the type alone.
+
+    >>> _json_cause("JSON parse error: Invalid encoding in string.", b'{"user": "ada", "ts": "2024-05')
+    'the line ends within a text'
+    >>> changed = "JSON parse error: Column(/x) changed from number to string"
+    >>> _json_cause(changed, b'{"x": "hot"}')
+    'JSON parse error: Column(/x) changed from number to string: "hot"'
+    """
+    if (part := _open_part(text)) is not None:
+        return f"the line ends within {part}"
+    changed = _CHANGED.search(words)
+    value = None if changed is None else _value_at(changed["path"].split("/")[1:], text)
+    return words if value is None else f"{words}: {value}"
+
+
+def _value_at(path: list[str], text: bytes) -> str | None:
+    """The value at a path in a row, as JSON; None if the row has none there."""
+    try:
+        value: Any = json.loads(text)
+        for name in path:
+            value = value[name]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _open_part(text: bytes) -> str | None:
+    """The innermost part of a row that has no end; None if each has one."""
+    opened: list[bytes] = []
+    for found in _TOKENS.finditer(text):
+        token = found[0]
+        if token == b'"':
+            return "a text"
+        if token in _PARTS:
+            opened.append(token)
+        elif token in (b"}", b"]") and opened:
+            opened.pop()
+    return _PARTS[opened[-1]] if opened else None
 
 
 def _shown(text: bytes) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import uncombine as uc
 from uncombine.files.unreadable_rows import UNREADABLE, BadRow, BadRows, TextBlock, TextRow, read_rows, shortened
 
 
@@ -110,6 +112,27 @@ def test_the_place_of_a_row_is_told_without_the_name_of_the_local_file_system() 
         ]
     BadRows("f", left.append)([], "")
     assert len(left) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('{"k": "s2", "ts": "2024-05-01T12:06:', "the line ends within a text"),
+        ('{"k": "s2", "x": "a\\', "the line ends within a text"),
+        ('{"k": "}]", "x": 5', "the line ends within an object"),
+        ('{"k": "s2", "x": [1, [2], 3', "the line ends within a list"),
+        ('{"k": "s2", "x": "hot"}', 'JSON parse error: Column(/x) changed from number to string: "hot"'),
+        ('{"k": "s2", "x": {"a": 1}}', 'JSON parse error: Column(/x) changed from number to object: {"a": 1}'),
+        ('{"k": "s2" "x": 5}', "JSON parse error: Missing a comma or '}' after an object member."),
+    ],
+)
+def test_the_cause_of_a_row_of_json_is_told_by_the_row(text: str, cause: str, tmp_path: Path) -> None:
+    """Arrow says of a line that is cut off which rule its last character breaks, and of a value only its type."""
+    (tmp_path / "a.json").write_text('{"k": "s1", "ts": "2024-05-01T12:06:00Z", "x": 1}\n' + text + "\n")
+    schema = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC"), "x": pa.float64()})
+    rows = uc.flow(uc.Files(str(tmp_path), schema=schema, on_bad_row="leave_out"))
+    result = rows.window("global").combine(by="k", x=uc.Sum("x")).run()
+    assert [row["cause"] for row in result.left_out.to_pylist() if row["why"] == "unreadable"] == [cause]
 
 
 def test_a_cause_is_short_whatever_the_value_is() -> None:
