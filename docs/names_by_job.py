@@ -46,6 +46,7 @@ PAGES = {
     "uncombine.testing": "testing",
     "uncombine.metrics": "metrics",
     "uncombine.sparkops": "spark",
+    "uncombine.sparkops.measuring.batch_numbers": "progress",
     "uncombine.sparkops.progress": "progress",
     "uncombine.sparkops.checkpoints.contents": "progress",
     "uncombine.sparkops.reasons": "progress",

@@ -6,18 +6,20 @@ import json
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.flow import Flow
 from ..tables.interrupts import ended_within, interrupts
 from ..windows import MAX_TIME, MIN_TIME
-from .measuring.number_words import counted_noun, shown_size
+from .checkpoints.before_start import before_start, waiting
+from .measuring.batch_numbers import FlowProgress, Progress, SourceProgress, StageProgress
+from .measuring.last_batches import LAST_BATCHES
 from .naming import FILES, Label, parsed, shown_names
 from .routes.pass_through import LOST
-from .routes.shard_rows import CLOCKS, COUNTS, INPUTS, LATENESS, SOURCES
+from .routes.shard_rows import CLOCKS, COUNTS, INPUTS, LATENESS, SHARDS, SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -26,237 +28,12 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class SourceProgress:
-    """A source of a stage: the time that it has reached, and the processing time of its last report.
-
-    >>> from uncombine.sparkops.progress import SourceProgress
-    >>> SourceProgress(1, "clicks").idle
-    False
-    """
-
-    input: int
-    """The input of the stage, from 1 on: the right side of a join is 2."""
-    name: str | None
-    """The name in the watermark strategy, such as a partition, else that of the flow; None if neither has one."""
-    watermark: datetime | None = None
-    last_report: datetime | None = None
-    idle: bool = False
-    offset: int | None = None
-    """The next offset of a partition of Kafka; None for other sources."""
-    end: int | None = None
-    """The offset at which the partition ended when the batch was planned."""
-
-    @property
-    def behind(self) -> int | None:
-        """The number of offsets of a partition that were there and not read; None for other sources."""
-        return None if self.offset is None or self.end is None else self.end - self.offset
-
-    def to_dict(self) -> dict[str, Any]:
-        """The source as values that JSON has."""
-        times = {name: getattr(self, name) for name in ("watermark", "last_report")}
-        return {
-            **asdict(self),
-            "behind": self.behind,
-            **{name: None if time is None else time.isoformat() for name, time in times.items()},
-        }
-
-
-@dataclass(frozen=True)
-class StageProgress:
-    """The counts of one grouping in a batch, over all its shards; counts of state are those after the batch.
-
-    `rows_uncombined` counts the rows that went to their shards one by one, because a task found that combining them
-    does not pay, or because the shards need them.
-    The times in microseconds are summed over tasks: loading the state, the step, saving.
-    `watermark` is the least of all shards; it is None at the beginning and at the end of time. `latest` is the latest
-    event time that a source has seen, as its watermark reports tell. `sources` are those of the data, the one that
-    holds the watermark first: all of them, up to a hundred. `lateness` has the numbers of rows of a grouping that came
-    after the end of their window, whether they were still taken in or not, by how far the watermark had passed it: up
-    to a second, 10 seconds, a minute, 10 minutes, an hour, 6 hours, a day, a week, and longer. `lateness_seconds` is
-    the sum over these rows.
-
-    >>> from uncombine.sparkops.progress import StageProgress
-    >>> StageProgress(rows_in=10, panes_on_time=2).panes
-    2
-    """
-
-    rows_in: int = 0
-    rows_uncombined: int = 0
-    panes_early: int = 0
-    panes_on_time: int = 0
-    panes_late: int = 0
-    retractions: int = 0
-    rows_dropped: int = 0
-    rows_finished: int = 0
-    rows_unassigned: int = 0
-    rows_bad: int = 0
-    windows_held: int = 0
-    chunks: int = 0
-    state_bytes: int = 0
-    load_us: int = 0
-    step_us: int = 0
-    save_us: int = 0
-    lateness: tuple[int, ...] = (0, 0, 0, 0, 0, 0, 0, 0, 0)
-    lateness_seconds: int = 0
-    watermark: datetime | None = None
-    output_watermark: datetime | None = None
-    processing_time: datetime | None = None
-    latest: datetime | None = None
-    sources: tuple[SourceProgress, ...] = ()
-
-    @property
-    def panes(self) -> int:
-        """The number of panes: early, on time and late."""
-        return self.panes_early + self.panes_on_time + self.panes_late
-
-    @property
-    def lag(self) -> timedelta | None:
-        """The time from the watermark to the latest event time seen, which does not grow with the age of the data."""
-        if self.watermark is None or self.latest is None:
-            return None
-        return max(self.latest - self.watermark, timedelta(0))
-
-    @property
-    def clock_lag(self) -> timedelta | None:
-        """The time from the watermark to the clock."""
-        if self.watermark is None or self.processing_time is None:
-            return None
-        return self.processing_time - self.watermark
-
-    def to_dict(self) -> dict[str, Any]:
-        """The counts and times, with the number of panes and the lags in seconds, as values that JSON has."""
-        counts = {**asdict(self), "lateness": list(self.lateness)}
-        times = {name: None if counts[name] is None else counts[name].isoformat() for name in CLOCKS}
-        lags = {"lag_seconds": self.lag, "clock_lag_seconds": self.clock_lag}
-        seconds = {name: None if lag is None else lag.total_seconds() for name, lag in lags.items()}
-        sources = [source.to_dict() for source in self.sources]
-        return {**counts, **times, "sources": sources, "panes": self.panes, **seconds}
-
-    def __str__(self) -> str:
-        mark = "none" if self.watermark is None else f"{self.watermark:%Y-%m-%d %H:%M:%S}"
-        lag = "" if self.lag is None else f" (lag {timedelta(seconds=int(self.lag.total_seconds()))})"
-        panes = counted_noun(
-            self.panes, "pane", early=self.panes_early, on_time=self.panes_on_time, late=self.panes_late
-        )
-        lost = {"late": self.rows_dropped, "finished": self.rows_finished}
-        lost |= {"unassigned": self.rows_unassigned, "bad": self.rows_bad}
-        return (
-            f"{counted_noun(self.rows_in, 'row')} in, {panes}, {self.retractions:,} retracted, "
-            f"{counted_noun(sum(lost.values()), 'row', ' left out', **lost)}, watermark {mark}{lag}, "
-            f"{self.windows_held:,} windows in {shown_size(self.state_bytes)}"
-        )
-
-
-@dataclass(frozen=True)
-class FlowProgress:
-    """The progress of one flow in a batch: its stages in order, and the numbers of files that it skipped, of rows of
-    other files or messages that it left out because they are unreadable, and of offsets of Kafka that were not read and
-    are not in their topic any more. `rows_bad` counts messages of a changelog that cannot be read and come to no step;
-    a step counts its own.
-
-    >>> from uncombine.sparkops.progress import FlowProgress
-    >>> FlowProgress(files_skipped=2).stages
-    ()
-    """
-
-    stages: tuple[StageProgress, ...] = ()
-    files_skipped: int = 0
-    rows_unreadable: int = 0
-    offsets_lost: int = 0
-    rows_bad: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """All numbers, with those of the stages, as values that JSON has."""
-        numbers = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {**numbers, "stages": [stage.to_dict() for stage in self.stages]}
-
-    def __str__(self) -> str:
-        lost = [f"{self.rows_unreadable:,} unreadable rows left out"] if self.rows_unreadable else []
-        lost += [f"{self.offsets_lost:,} offsets lost"] if self.offsets_lost else []
-        lost += [f"{self.rows_bad:,} bad messages left out"] if self.rows_bad else []
-        if len(self.stages) == 1:
-            return "; ".join([str(self.stages[0]), *lost])
-        return "; ".join([*(f"stage {i}: {stage}" for i, stage in enumerate(self.stages, 1)), *lost])
-
-
-@dataclass(frozen=True)
-class Progress:
-    """A batch of a query: its number, its duration, and its flows by name.
-
-    Flows of the same name are numbered from 1, in the order in which their DataFrames were made. "flow" is the name of
-    a flow without a name.
-
-    >>> from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
-    >>> clicks, views = (FlowProgress((StageProgress(rows_in=rows),)) for rows in (3, 4))
-    >>> Progress(7, 1.25, {"clicks": clicks}).stages[0].rows_in
-    3
-    >>> both = Progress(7, 1.25, {"clicks": clicks, "views": views})
-    >>> both.flows["views"].stages[0].rows_in
-    4
-    """
-
-    batch: int
-    seconds: float
-    flows: Mapping[str, FlowProgress] = field(default_factory=dict)
-
-    @property
-    def stages(self) -> tuple[StageProgress, ...]:
-        """The stages of the only flow, in order."""
-        if len(self.flows) > 1:
-            names = " and ".join(map(repr, self.flows))
-            raise InvalidArgument(
-                f"the query has {len(self.flows)} flows, {names}: write which one you mean, such as "
-                f"flows[{next(iter(self.flows))!r}].stages"
-            )
-        return next((flow.stages for flow in self.flows.values()), ())
-
-    @property
-    def files_skipped(self) -> int:
-        """The number of skipped files of all flows."""
-        return sum(flow.files_skipped for flow in self.flows.values())
-
-    @property
-    def rows_unreadable(self) -> int:
-        """The number of rows of files that all flows left out because they are unreadable."""
-        return sum(flow.rows_unreadable for flow in self.flows.values())
-
-    @property
-    def rows_bad(self) -> int:
-        """The number of bad rows and messages that all flows left out, in their steps and where they have none."""
-        return sum(flow.rows_bad + sum(stage.rows_bad for stage in flow.stages) for flow in self.flows.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers as values that JSON has: times as texts in ISO 8601, and the lag in seconds.
-
-        >>> from datetime import UTC, datetime
-        >>> from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
-        >>> stage = StageProgress(rows_in=3, panes_late=1, watermark=datetime(2024, 5, 1, tzinfo=UTC))
-        >>> numbers = Progress(7, 1.25, {"clicks": FlowProgress((stage,))}).to_dict()
-        >>> numbers["seconds"], numbers["flows"]["clicks"]["stages"][0]["watermark"]
-        (1.25, '2024-05-01T00:00:00+00:00')
-        """
-        flows = {name: flow.to_dict() for name, flow in self.flows.items()}
-        return {"batch": self.batch, "seconds": self.seconds, "flows": flows}
-
-    def __str__(self) -> str:
-        head = f"batch {self.batch}, {self.seconds:.1f} s"
-        if len(self.flows) != 1:
-            return "; ".join([head, *(f"{name}{_with_files(flow)}" for name, flow in self.flows.items())])
-        return head + _with_files(next(iter(self.flows.values())))
-
-
-def _with_files(flow: FlowProgress) -> str:
-    """The text of a flow, which follows its name."""
-    skipped = f", {flow.files_skipped} files skipped" if flow.files_skipped else ""
-    told = str(flow)
-    return f"{skipped}{': ' if len(flow.stages) <= 1 else '; '}{told}" if told else skipped
-
-
 def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any]) -> Progress | None:
     """The progress of the last batch of a query over flows; None before the first.
 
     While a query waits for rows, Spark reports every ten seconds that nothing happened; such reports are no batches.
+    A query that has been started again, and waits for its first rows, has the last batch before the start with the
+    state after it. What this process has not seen of it is read once from the checkpoint, in a job of Spark.
     The argument can also be one of `query.recentProgress`, or the `progress` of a listener's event.
 
     Examples
@@ -275,25 +52,43 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
     [0]
     """
     _check_query(query, "progress()")
-    last = _last_batch(query) if hasattr(query, "lastProgress") else query
-    return None if last is None else progress_of(last)
+    return _last_batch(query) if hasattr(query, "lastProgress") else progress_of(query)
 
 
-def _last_batch(query: Any) -> Any:
-    """The last report of a query that is one of a batch; its last report if Spark has none of a batch any more."""
+def _last_batch(query: Any) -> Progress | None:
+    """The last batch of a query, in this run or before it; None if it has had none."""
     last = query.lastProgress
-    if last is None or _is_batch(last):  # the usual case, in which a hundred reports need not be read
-        return last
-    return next(filter(_is_batch, reversed(query.recentProgress)), last)
+    if last is None:
+        return None
+    reports = [last] if is_batch(last) else []  # the usual case, in which a hundred reports need not be read
+    reports = reports or [report for report in query.recentProgress if is_batch(report)]
+    if not reports:
+        began = _value(query.recentProgress[0], "timestamp")
+        known = LAST_BATCHES.of(str(query.id), str(query.runId))
+        return known or waiting(query, int(_value(last, "batchId")) - 1, datetime.fromisoformat(began))
+    if (progress := progress_of(reports[-1])).state_known:
+        return progress
+    every = [_as_reported(report) for report in query.recentProgress if is_batch(report)]
+    whole = reduce(lambda before, one: one.with_state_of(before), [*every, progress])
+    if whole.state_known or len(whole.flows) != 1:
+        return whole
+    before = before_start(query, flow=next(iter(whole.flows)))
+    return whole if before is None else whole.with_state_of(before)
 
 
-def _is_batch(report: Any) -> bool:
+def is_batch(report: Any) -> bool:
+    """True for the report of a batch, and False for one that a query waits."""
     return "addBatch" in _durations(report)
 
 
 def _durations(report: Any) -> Mapping[str, int]:
-    durations: Mapping[str, int] = report["durationMs"] if isinstance(report, Mapping) else report.durationMs
+    durations: Mapping[str, int] = _value(report, "durationMs")
     return durations
+
+
+def _value(report: Any, name: str) -> Any:
+    """A value of a report, which is an object or what JSON has for one."""
+    return report[name] if isinstance(report, Mapping) else getattr(report, name)
 
 
 def _check_query(query: object, who: str) -> None:
@@ -306,17 +101,29 @@ def _check_query(query: object, who: str) -> None:
         )
 
 
-def progress_of(last: Any) -> Progress:
-    """The progress in one of `query.recentProgress`, or in the `progress` of a listener's event."""
-    observed = last.get("observedMetrics", {}) if isinstance(last, Mapping) else last.observedMetrics
-    durations = _durations(last)
-    batch = last["batchId"] if isinstance(last, Mapping) else last.batchId
+def progress_of(report: Any) -> Progress:
+    """The progress in one of `query.recentProgress`, or in the `progress` of a listener's event.
+
+    Where it touched no state, it has the state that the batch before it left, as far as that is known here.
+    """
+    return LAST_BATCHES.completed(str(_value(report, "id")), _as_reported(report))
+
+
+def taken(event: Mapping[str, Any]) -> Progress:
+    """The progress of the next batch of a query, which is remembered."""
+    return LAST_BATCHES.take(str(event["id"]), str(event["runId"]), _as_reported(event))
+
+
+def _as_reported(report: Any) -> Progress:
+    """The progress in a report alone."""
+    observed = report.get("observedMetrics", {}) if isinstance(report, Mapping) else report.observedMetrics
     parts: dict[Label, dict[str, Mapping[str, Any]]] = {}
     for metric, row in observed.items():
         if (label_and_part := parsed(metric)) is not None:
             parts.setdefault(label_and_part[0], {})[label_and_part[1]] = fields_of(row)
     flows = {name: _flow(parts[label]) for label, name in shown_names(parts).items()}
-    return Progress(batch=int(batch), seconds=durations.get("triggerExecution", 0) / 1000, flows=flows)
+    seconds = _durations(report).get("triggerExecution", 0) / 1000
+    return Progress(batch=int(_value(report, "batchId")), seconds=seconds, flows=flows)
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
@@ -371,7 +178,8 @@ def _stage(counts: Any) -> StageProgress:
         SourceProgress(place, names.get(place) if name is None else name, _time(at), _time(last), idle, *read)
         for place, name, at, last, idle, *read in rows
     )
-    return StageProgress(**values, sources=sources)
+    shards = int(numbers.get(SHARDS, 1))
+    return StageProgress(**values, sources=sources, shards=shards, state_known=shards > 0)
 
 
 def fields_of(row: Any) -> Mapping[str, Any]:
@@ -393,3 +201,17 @@ def _time(micros: int | None) -> datetime | None:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         return None
+
+
+__all__ = [
+    "FlowProgress",
+    "Progress",
+    "SourceProgress",
+    "StageProgress",
+    "fields_of",
+    "is_batch",
+    "progress",
+    "progress_of",
+    "taken",
+    "watch",
+]

@@ -12,7 +12,8 @@ from __future__ import annotations
 import atexit
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from .late_rows import LATE
 from .measuring.batch_points import METRICS
 from .measuring.far_listener import listen_far
 from .naming import parsed
-from .progress import Progress, progress_of
+from .progress import Progress, is_batch, progress_of, taken
 from .spark_private import await_events, on_progress, session_id
 
 if TYPE_CHECKING:
@@ -71,9 +72,10 @@ class ProgressLog:
             return
         short = self._tables.get(event["id"]) or event.get("name") or event["id"]
         self._runs[event["runId"]] = name, short
+        progress = taken(event) if is_batch(event) else None
         METRICS.batch(short, event)
         if LOGGER.isEnabledFor(logging.INFO):
-            progress = progress_of(event)
+            progress = progress or progress_of(event)
             LOGGER.info("%s: %s", name, progress, extra={"progress": progress.to_dict()})
             LOGGER.debug("%s: %s", name, _Details(progress, event))
 
@@ -136,6 +138,20 @@ def listen(spark: SparkSession) -> None:
         _sessions[session] = spark
 
 
+@contextmanager
+def shown_lines(handler: logging.Handler) -> Iterator[None]:
+    """Give the lines of all queries in the block to a handler, those of its last batches too."""
+    level = LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(min(LOGGER.getEffectiveLevel(), logging.INFO))
+    try:
+        yield
+    finally:
+        _await_last_batches()
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(handler)
+
+
 @atexit.register
 def _await_last_batches() -> None:
     """A program that ends with its query has the lines of its last batch too."""
@@ -143,4 +159,4 @@ def _await_last_batches() -> None:
         await_events(spark)
 
 
-__all__ = ["LOG", "ProgressLog", "listen", "own_error"]
+__all__ = ["LOG", "ProgressLog", "listen", "own_error", "shown_lines"]

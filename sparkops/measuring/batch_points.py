@@ -91,9 +91,10 @@ def _of_stage(here: tuple[str, str, str], trigger: str, stage: StageProgress) ->
     yield Point(of.PANES_RETRACTED, (*here, trigger), stage.retractions)
     for phase, micros in {"load": stage.load_us, "step": stage.step_us, "save": stage.save_us}.items():
         yield Point(of.STAGE_TIME, (*here, trigger, phase), micros / 1e6)
-    yield Point(of.WINDOWS, here, stage.windows_held)
-    yield Point(of.SIZE, here, stage.state_bytes)
-    yield Point(of.CHUNKS, here, stage.chunks)
+    if stage.state_known:
+        yield Point(of.WINDOWS, here, stage.windows_held)
+        yield Point(of.SIZE, here, stage.state_bytes)
+        yield Point(of.CHUNKS, here, stage.chunks)
     times = {of.WATERMARK: stage.watermark, of.LATEST: stage.latest}
     yield from (Point(instrument, here, time.timestamp()) for instrument, time in times.items() if time is not None)
     lags = {of.WATERMARK_LAG: stage.lag, of.CLOCK_LAG: stage.clock_lag}

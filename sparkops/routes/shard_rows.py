@@ -64,6 +64,9 @@ loading the state, of the step, and of saving the state."""
 
 CLOCKS = ("watermark", "output_watermark", "processing_time", "latest")
 
+SHARDS = "shards"
+"""The number of shards that ran in the batch, beside the counts of a stage."""
+
 INPUTS = "inputs"
 """The names of the inputs of a stage beside its counts, as JSON: the driver knows them, and the shards do not."""
 
@@ -170,7 +173,7 @@ def counts(inputs: Sequence[str | None] = (), place: int | None = None) -> Colum
     parts = F.transform(texts, lambda text: F.split(F.substring_index(text, _THEN, 1), " ").cast("array<bigint>"))
     numbers = F.aggregate(parts, F.array(*zero).cast("array<bigint>"), _added)
     sources = F.array_max(F.transform(texts, lambda text: F.regexp_replace(text, f"^[^{_THEN}]*[{_THEN}]", "")))
-    return _named(numbers, sources, json.dumps(inputs)).alias("counts")
+    return _named(numbers, F.size(texts), sources, json.dumps(inputs)).alias("counts")
 
 
 def _added(one: Column, other: Column) -> Column:
@@ -180,10 +183,10 @@ def _added(one: Column, other: Column) -> Column:
     return F.concat(summed, least)
 
 
-def _named(numbers: Column, sources: Column, inputs: str) -> Column:
-    """The counts by their names, the sources and the inputs; a clock at the end of time, or of no shard, is null."""
+def _named(numbers: Column, shards: Column, sources: Column, inputs: str) -> Column:
+    """The counts by their names, and what goes with them; a clock at the end of time, or of no shard, is null."""
     clocks = (F.nullif(numbers[len(COUNTS) + i], F.lit(MAX_TIME)).alias(name) for i, name in enumerate(CLOCKS))
-    texts = (sources.alias(SOURCES), F.lit(inputs).alias(INPUTS))
+    texts = (shards.alias(SHARDS), sources.alias(SOURCES), F.lit(inputs).alias(INPUTS))
     return F.struct(*(numbers[i].alias(name) for i, name in enumerate(COUNTS)), *clocks, *texts)
 
 

@@ -16,6 +16,8 @@ from streams import MARK, ORIGIN, START, in_order, play, punctuated, punctuated_
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.panes.state.manifest import extra_of
+from uncombine.panes.watermarks.stored_watermarks import read_extra
 from uncombine.triggers import uses_processing_time
 
 SECOND = 1_000_000
@@ -125,6 +127,23 @@ def test_a_source_that_falls_silent_no_longer_holds_the_watermark() -> None:
     assert panes.num_rows == 0, "a counts again, and holds the watermark at 91"
 
 
+def test_a_silent_source_stays_known_when_idle_after_is_given_later() -> None:
+    def flow(idle_after: str | None) -> uc.Flow:
+        rows = rows_flow(EVENTS, watermark=uc.PerSource("k", idle_after=idle_after), shards=1)
+        return rows.window(uc.Fixed("1 minute")).combine(by="k", n=uc.Count())
+
+    engine = Engine(flow(None))
+    engine.batch(events(("a", 30, 1), ("b", 40, 1)), at(0))
+    panes, _ = engine.batch(events(("b", 90, 1)), at(50))
+    assert panes.num_rows == 0, "a holds the watermark"
+    later = Engine(flow("10 seconds"), restored=engine.store)
+    panes, _ = later.batch(events(("b", 91, 1)), at(60))
+    assert sorted(panes["k"].to_pylist()) == ["a", "b"]
+    (handle,) = later.store.values()
+    marks = read_extra(extra_of(bytes(handle.states["manifest"]["value"][0])))["marks"]
+    assert {name: (time - START) // 1_000_000 for name, time, _ in marks["sources"]} == {"a": 30, "b": 91}
+
+
 def test_a_query_runs_batches_without_data(spark: SparkSession, tmp_path: Path) -> None:
     """Rows come once, and then only time goes by: their windows are shown a second later, in a batch without rows."""
     df = read_stream(spark, written([events(("a", 1, 1), ("b", 2, 1), ("a", 3, 1))], tmp_path / "files"), EVENTS)
@@ -139,8 +158,16 @@ def test_a_query_runs_batches_without_data(spark: SparkSession, tmp_path: Path) 
                 break
         shown = sorted(spark.table("delayed").collect())
         batches = query.recentProgress
+        for _ in range(600):
+            last = uc.progress(query)
+            assert last is not None
+            if last.batch > batches[-1]["batchId"] and last.stages[0].step_us == 0:
+                break  # a batch that woke no shard
+            query.awaitTermination(0.1)
     finally:
         query.stop()
+    kept = last.stages[0]
+    assert (kept.step_us, kept.windows_held, uc.timestamp(kept.watermark or 0)) == (0, 2, START + 3_000_000)
     assert [(row.k, row.n) for row in shown] == [("a", 2), ("b", 1)]
     numbers = [(batch["numInputRows"], uc.progress(batch).stages[0]) for batch in batches]
     rows = [(count, row.rows_in, row.panes_early) for count, row in numbers if count or row.panes_early]

@@ -16,7 +16,7 @@ from uncombine.panes.parcels import AT, Parcel
 from uncombine.panes.watermarks.watermarks import Watermarks
 from uncombine.sparkops.routes import shard_rows
 from uncombine.sparkops.routes.shard_processor import ShardProcessor, ShardTask
-from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS, INPUTS, SOURCES
+from uncombine.sparkops.routes.shard_rows import CLOCKS, COUNTS, INPUTS, SHARDS, SOURCES
 from uncombine.sparkops.routes.thin_processor import thin
 from uncombine.windows.times import MAX_TIME
 
@@ -73,10 +73,10 @@ def test_counts_are_summed_over_shards_and_clocks_are_those_of_the_slowest(spark
     found = spark.createDataFrame([*texts, (None,)], "counted string").agg(shard_rows.counts()).head()
     want = {name: sum(shard[name] for shard in shards) for name in COUNTS}
     want |= {name: min(shard[name] for shard in shards) for name in CLOCKS} | {"output_watermark": None}
-    want |= {SOURCES: sources, INPUTS: "[]"}
+    want |= {SHARDS: 3, SOURCES: sources, INPUTS: "[]"}
     assert found["counts"].asDict() == want
     none = spark.createDataFrame([], "counted string").agg(shard_rows.counts()).head()["counts"].asDict()
-    assert none == dict.fromkeys(COUNTS, 0) | dict.fromkeys([*CLOCKS, SOURCES]) | {INPUTS: "[]"}
+    assert none == dict.fromkeys(COUNTS, 0) | dict.fromkeys([*CLOCKS, SOURCES]) | {SHARDS: 0, INPUTS: "[]"}
 
 
 @pytest.mark.parametrize(
