@@ -21,7 +21,7 @@ from ..windows import timestamp
 from ..windows.times import FIRST, LAST
 from .checkpoints.contents import Checkpoint, StoredStep, checkpoint
 from .checkpoints.instants import timestamps_of
-from .checkpoints.row_reasons import row_reason
+from .checkpoints.row_reasons import first_expiry, row_reason
 from .spark_private import checkpoint_of
 from .sql_types import arrow_type
 from .tables.live_table import LiveTable
@@ -97,7 +97,7 @@ def why(
             lines = [_waiting(step, row, holder, key) for row in windows[:_MOST]]
             more = len(windows) - len(lines)
             return "\n".join([*lines, *([f"and {more} more windows"] if more else [])])
-    return _absent(steps[0], _moment(start), key)
+    return _absent(state, steps[0], start, end, key)
 
 
 def _longest(state: Checkpoint, key: Mapping[str, Any]) -> str:
@@ -243,11 +243,11 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
     of = "" if texts is None else input_name(texts[first["input"] - 1])
     name = "its source" if first["source"] in (None, of) else f"source {first['source']}"
     where = f" of input {first['input']}{f' ({of})' if of else ''}" if len(inputs) > 1 else ""
-    more = f" and {others} more" if others else ""
+    more = f" and {others} more have" if others else " has"
     since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"
     left = 0 if first["end"] is None else first["end"] - first["offset"]
     behind = f", and is {left:,} offsets behind its end" if left else ""
-    return f" because {name}{where}{more} has had no later time{since}{behind}"
+    return f" because {name}{where}{more} had no later time{since}{behind}"
 
 
 def _waiting(step: StoredStep, row: Mapping[str, Any], holder: str, key: Mapping[str, Any]) -> str:
@@ -275,17 +275,38 @@ def _wait(step: StoredStep, clock: str, time: datetime, holder: str) -> str:
     return f"{clock}, which is {_text(step.watermark)}{holder}, has passed {_text(time)}"
 
 
-def _absent(step: StoredStep, moment: datetime, key: Mapping[str, Any]) -> str:
+def _absent(state: Checkpoint, step: StoredStep, start: int, end: int | None, key: Mapping[str, Any]) -> str:
     """A window that the state does not hold."""
     lost = ", ".join(f"{step.counts[name]:,} {word}" for name, word in _LEFT_OUT.items() if step.counts[name])
-    left_out = f"; of all rows of the step {lost} were left out" if lost else ""
-    head = f"the state has no window at {_text(moment)}{_of(key)}"
-    if step.watermark is None or step.watermark <= moment:
-        return f"{head}: none of its rows has been taken in{left_out}"
-    return (
-        f"{head}: it has expired, or none of its rows has been taken in, and the state does not say which, so look "
-        f"into the table; the watermark, {_text(step.watermark)}, has passed it{left_out}"
-    )
+    left_out = f"; since its first start the step has left out {lost}" if lost else ""
+    head = f"the state has no window at {_text(_moment(start))}{_of(key)}"
+    expiry = first_expiry(step, start, end)
+    if step.watermark is not None and expiry <= timestamp(step.watermark):
+        return (
+            f"{head}: it has expired, or none of its rows has been taken in, and the state does not say which, so look "
+            f"into the table; the watermark, {_text(step.watermark)}, has passed it{left_out}"
+        )
+    clock = "there is no watermark yet" if step.watermark is None else f"the watermark is {_text(step.watermark)}"
+    until = "" if expiry >= LAST else f" and it expires at {_text(_moment(expiry))}"
+    known = not key or (step.rows.get("windows") and _of_key(state.df(step.number, "windows"), key).limit(1).count())
+    none = "" if known else "; no row of this key is in the state"
+    silent = _silent(state, step, start, key)
+    return f"{head}: none of its rows has been taken in, for {clock}{until}{none}{silent}{left_out}"
+
+
+def _silent(state: Checkpoint, step: StoredStep, start: int, key: Mapping[str, Any]) -> str:
+    """The source that a key names, else of those that have not come to the window the one that is silent longest."""
+    rows = [row for row in state.sources().to_pylist() if row["step"] <= step.number and row["source"] != _OF_A_STEP]
+    rows = [row for row in rows if row["last_report"] is not None]
+    if len({row["source"] for row in rows}) < 2:
+        return ""
+    named = [row for row in rows if row["source"] in map(str, key.values())]
+    behind = [row for row in rows if row["watermark"] is None or timestamp(row["watermark"]) < start]
+    row = min(named or behind, key=lambda one: one["last_report"], default=None)
+    if row is None:
+        return ""
+    mark = "none" if row["watermark"] is None else _text(row["watermark"])
+    return f"; source {row['source']}, whose watermark is {mark}, has reported last at {_text(row['last_report'])}"
 
 
 def _named(window: Mapping[str, datetime], key: Mapping[str, Any]) -> str:

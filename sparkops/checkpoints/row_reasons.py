@@ -158,6 +158,17 @@ def _assigned(made_by: Mapping[str, Any], time: int) -> list[tuple[int, int]] | 
     return list(zip(of.start.tolist(), of.end.tolist(), strict=True))
 
 
+def first_expiry(step: StoredStep, start: int, end: int | None) -> int:
+    """The watermark before which no window at a moment, or with this start and end, has expired."""
+    bounds = [(start, end)] if end is not None else _assigned(step.made_by, start)
+    if bounds is None or (end is None and str(step.made_by["window"]).startswith("Sessions")):
+        bounds = [(start, start)]  # where it ends its rows decide, so it ends after the moment, and that is all
+    bounds = [one for one in bounds if one[0] == start] or bounds
+    lateness = int(step.made_by.get("lateness", 0))  # earlier versions did not note it
+    ends = np.array([min(last, LAST) for _, last in bounds] or [start])
+    return int(later(ends, lateness).min())
+
+
 def _judged(step: StoredStep, bounds: list[tuple[int, int]], held: Held) -> Iterator[str]:
     """The fate of the row in each of its windows."""
     watermark = None if step.watermark is None else timestamp(step.watermark)
@@ -186,4 +197,4 @@ def _moment(micros: int) -> str:
     return f"{timestamps_of([micros])[0].as_py():%Y-%m-%d %H:%M:%S}"
 
 
-__all__ = ["row_reason"]
+__all__ = ["first_expiry", "row_reason"]

@@ -60,8 +60,13 @@ def test_a_window_that_waits_for_the_watermark(spark: SparkSession, tmp_path: Pa
     )
     assert " of user=None has 1 row and " in uc.why(tmp_path / "c", window=start.replace(minute=0), user=None)
     assert uc.why(tmp_path / "c", window="1970-01-01 00:05", user="a") == (
-        "the state has no window at 1970-01-01 00:05:00 of user='a': none of its rows has been taken in"
+        "the state has no window at 1970-01-01 00:05:00 of user='a': none of its rows has been taken in, for the "
+        "watermark is 1970-01-01 00:00:40 and it expires at 1970-01-01 00:07:00"
     )
+    # In the window the watermark is after the start, and a key without rows has no source of its own here.
+    said = uc.why(tmp_path / "c", window="1970-01-01 00:00:30", user="d")
+    assert said.startswith("the state has no window at 1970-01-01 00:00:30 of user='d': none of its rows has been")
+    assert said.endswith(" and it expires at 1970-01-01 00:02:00; no row of this key is in the state")
     put(tmp_path / "in", "b", [(100, "b", 1)])
     ran(totals, tmp_path / "c")
     assert " of user='c' has 2 rows, was shown once and has had none since: nothing happens to it until the" in uc.why(
@@ -74,7 +79,7 @@ def test_a_window_that_waits_for_the_watermark(spark: SparkSession, tmp_path: Pa
     assert uc.why(uc.checkpoint(tmp_path / "c", spark=spark), window="1970-01-01", user="c") == (
         "the state has no window at 1970-01-01 00:00:00 of user='c': it has expired, or none of its rows has been "
         "taken in, and the state does not say which, so look into the table; the watermark, 1970-01-01 00:04:30, has "
-        "passed it; of all rows of the step 1 late were left out"
+        "passed it; since its first start the step has left out 1 late"
     )
 
 
@@ -105,6 +110,12 @@ def test_the_source_that_holds_the_watermark_is_named(spark: SparkSession, tmp_p
     hour = uc.why(tmp_path / "c", window=("1970-01-01 00:00", "1970-01-01 01:00"))
     assert hour.startswith("window 1970-01-01 00:00:00 - 01:00:00 has 2 rows and has not been shown: it waits until")
     assert "because source a has had no later time since" in hour
+    absent = uc.why(tmp_path / "c", window=("1970-01-01 00:03", "1970-01-01 00:04"))
+    assert absent.startswith(
+        "the state has no window at 1970-01-01 00:03:00: none of its rows has been taken in, for the watermark is "
+        "1969-12-31 23:59:30 and it expires at 1970-01-01 00:04:00; source a, whose watermark is 1969-12-31 23:59:30, "
+        "has reported last at "
+    )
 
 
 def test_a_live_table_is_asked_and_an_input_of_a_join_is_named(spark: SparkSession, tmp_path: Path) -> None:
