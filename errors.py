@@ -279,3 +279,11 @@ def _parameters(kind: Any) -> _Parameters:
         any_place=any(p.kind is p.VAR_POSITIONAL for p in own),
         any_name=any(p.kind is p.VAR_KEYWORD for p in own),
     )
+
+
+def level_of_user() -> int:
+    """The stack level, for a warning of the caller, of the first code outside of this package."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(f"{__name__.rpartition('.')[0]}."):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -5,7 +5,6 @@ Guarded by tests/local/test_local.py, tests/flows/test_union.py and tests/flows/
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from warnings import warn
 import numpy as np
 import pyarrow as pa
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, level_of_user
 from ..flows.changelog_reading import divided
 from ..flows.flow import Flow
 from ..flows.graph import Feed, Leaf, Step, check_ends, graph_of, graph_together
@@ -32,7 +31,7 @@ from ..panes.transforms import Transform, applied
 from ..panes.watermarks.late_share import late_words
 from ..panes.watermarks.watermarks import Watermarks
 from ..windows.times import MAX_TIME, MIN_TIME
-from .final_run import PACKAGE, FinalStep, bad_rows, final_source, in_slices
+from .final_run import FinalStep, bad_rows, final_source, in_slices
 from .flow_output import FlowOutput, RunRecord, from_entry
 from .local_inputs import InputNames, LocalInput, Part, source_tables, turns
 from .run_seeds import begun, seed_of
@@ -167,7 +166,7 @@ class LocalRun:
             if step.stage.drops_late and len(leaves) == len(step.feeds):
                 late, count = self.shards[step].state.counts.dropped, sum(rows[leaf].num_rows for leaf in leaves)
                 if (words := late_words(late, count, step.number)) is not None:
-                    warn(words, stacklevel=_level_of_user())
+                    warn(words, stacklevel=level_of_user())
 
     def _final_panes(self, source: SourceRows) -> None:
         """Take the rows of a source through all groupings, each with final panes."""
@@ -326,14 +325,6 @@ class LocalRun:
     def results(self) -> list[Result]:
         """The result of each flow so far."""
         return [output.result(self.record, None, self._waiting(output.steps)) for output in self.outputs]
-
-
-def _level_of_user() -> int:
-    """The stack level, for a warning of the caller, of the first code outside of the package."""
-    level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(f"{PACKAGE}."):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _again(flow: Flow, run: LocalRun, entries: Sequence[Entry]) -> Result:

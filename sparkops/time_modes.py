@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
-from ..errors import StateMismatch
+from ..errors import StateMismatch, level_of_user
 from ..files.data_paths import escaped_name
 from ..flows.flow import Flow
 from ..flows.graph import Graph, graph_of, graph_together
@@ -39,10 +39,26 @@ def wakes(settings: Settings, graph: Graph) -> bool:
 
 def choice_of(*flows: Flow) -> bool | None:
     """True if a query of the flows wakes for timers, False if it could and does not, None if it never does."""
-    graph = graph_of(flows[0]) if len(flows) == 1 else graph_together(flows)
+    graph = _graph_of(flows)
     if not any(wakes(replace(flow.settings, wake=True), graph) for flow in flows):
         return None
     return any(wakes(flow.settings, graph) for flow in flows)
+
+
+def _graph_of(flows: Sequence[Flow]) -> Graph:
+    return graph_of(flows[0]) if len(flows) == 1 else graph_together(flows)
+
+
+def _timers(flows: Sequence[Flow]) -> list[str]:
+    """The parts of flows by which they need batches without data."""
+    graph = _graph_of(flows)
+    strategies = [leaf.settings.strategy for leaf in graph.leaves]
+    of_sources = {
+        f"{type(one).__name__}({'idle_after=' if one.idle is not None else ''})"
+        for one in strategies
+        if one is not None and (one.idle is not None or one.clock_lag is not None)
+    }
+    return [*sorted(of_sources), *(f"step {step.number}" for step in graph.steps if step.stage.wakes)]
 
 
 def check_choice(wakes: bool, spark: SparkSession, checkpoint: str) -> None:
@@ -91,10 +107,10 @@ def all_as_stored(flows: Sequence[Flow], spark: SparkSession, checkpoint: str) -
         return list(flows)
     if choice and not stored:
         warnings.warn(
-            f"the checkpoint {checkpoint!r} was written without batches without data, so timers of processing time "
-            "fire with the next data: start from a new checkpoint to have such batches, or give uc.flow() "
-            "tuning=uc.Tuning(wake=False)",
-            stacklevel=3,
+            f"the checkpoint {checkpoint!r} was written without batches without data, so timers of processing time, "
+            f"here of {' and '.join(_timers(flows))}, fire with the next data: start from a new checkpoint to have "
+            "such batches, or give uc.flow() tuning=uc.Tuning(wake=False)",
+            stacklevel=level_of_user(),
         )
     return [replace(flow, settings=replace(flow.settings, wake=stored)) for flow in flows]
 

@@ -165,6 +165,8 @@ def test_a_checkpoint_without_batches_for_timers_keeps_its_mode(spark: SparkSess
         live.stop()
         about = [str(one.message) for one in told if "fire with the next data" in str(one.message)]
         assert len(about) == number
+        assert all("timers of processing time, here of " in words for words in about)
+        assert all(one.filename == __file__ for one in told if str(one.message) in about), "the line of the user"
         assert live.arrow()["n"].to_pylist() == [number + 1]
         if number == 0:
             (tmp_path / "last").rename(place / "00001.parquet")
