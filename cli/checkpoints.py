@@ -1,4 +1,4 @@
-"""`uncombine checkpoint` and `uncombine check`: the contents of a checkpoint, and what a restart from it would do.
+"""`uncombine checkpoint`, `why` and `check`: the contents of a checkpoint, and what a restart from it would do.
 
 Guarded by tests/cli/test_command_line.py and tests/sparkops/test_restart_checks.py.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..combiners.rows.type_names import type_named
 from ..errors import InvalidArgument, UncombineError
 from ..evolution import evolve
 from ..panes.showing import TablePreview, shown_rows
@@ -38,6 +40,23 @@ def add_checkpoint(parser: Parser) -> None:
     checkpoint.add_argument("--part", help="with --rows: a part of the state, such as 'left rows' of a join")
     checkpoint.add_argument("--batch", type=int, metavar="N", help="after an earlier batch instead of the last one")
     checkpoint.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def add_why(parser: Parser) -> None:
+    """The command `why`, with its options."""
+    why = parser.command("why", _why, "say why a window of a query has not been shown (starts Spark)")
+    why.add_argument("path", metavar="FOLDER", help="the folder of the checkpoint")
+    why.add_argument(
+        "--window", metavar="TIME", help="its start, or a moment in it; without it the one that waits longest"
+    )
+    why.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a column of the key of the window, and its value; may be repeated",
+    )
+    why.add_argument("--row", metavar="JSON", help="in place of a window: a row, of which it says what would become")
 
 
 def add_check(parser: Parser) -> None:
@@ -85,7 +104,49 @@ def _evolution(checkpoint: str, flow: Flow) -> str:
     return f"uc.evolve({checkpoint!r}, flow, to=...{more}) would make a new checkpoint:\n{change}"
 
 
+def _why(arguments: argparse.Namespace) -> int:
+    pairs = [text.partition("=") for text in arguments.key]
+    if wrong := [name for name, sign, _ in pairs if not sign]:
+        raise InvalidArgument(f"--key names a column and its value, such as --key user=ada, but is {wrong[0]!r}")
+    row = None if arguments.row is None else _row(arguments.row)
+    if row is not None and (pairs or arguments.window is not None):
+        raise InvalidArgument("why takes --window and --key, or --row, which has both: leave the others out")
+    from ..sparkops.checkpoints.contents import opened_checkpoint
+    from ..sparkops.reasons import why
+
+    with opened_checkpoint(arguments.path) as found:
+        kinds = {name: kind for step in found.steps for name, kind in step.made_by.get("by", ())}
+        key = {name: _value(name, text, kinds.get(name)) for name, _, text in pairs}
+        print(why(found, window=arguments.window, row=row, **key))
+    return 0
+
+
+def _row(text: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(text)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise InvalidArgument(
+            f"""--row is a row as JSON, such as '{{"ts": "2026-05-01 12:00", "user": "ada"}}', not {text!r}"""
+        )
+    return row
+
+
+def _value(name: str, text: str, kind: str | None) -> Any:
+    """The value of a key, whose text is read in the type that its column has."""
+    import pyarrow as pa
+
+    to = None if kind is None else type_named(kind)
+    try:
+        return text if to is None else pa.scalar(text).cast(to).as_py()
+    except pa.ArrowException:
+        raise InvalidArgument(f"the key {name!r} is {kind}, and {text!r} is none") from None
+
+
 def _checkpoint(arguments: argparse.Namespace) -> int:
+    if sum(map(bool, (arguments.rows, arguments.largest, arguments.sources, arguments.counts))) > 1:
+        raise InvalidArgument("checkpoint shows one thing: give one of --rows, --largest, --sources and --counts")
     from ..sparkops.checkpoints.contents import opened_checkpoint
 
     with opened_checkpoint(arguments.path) as found:
@@ -95,8 +156,6 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
 
 def _asked(found: Checkpoint, arguments: argparse.Namespace) -> str:
     """The part of a checkpoint that was asked for, as text; its steps if none was."""
-    if sum(map(bool, (arguments.rows, arguments.largest, arguments.sources, arguments.counts))) > 1:
-        raise InvalidArgument("checkpoint shows one thing: give one of --rows, --largest, --sources and --counts")
     if arguments.rows is not None:
         return _told(found.rows(arguments.rows, arguments.part), arguments.json)
     if arguments.largest is not None:
@@ -120,7 +179,7 @@ def _told(table: pa.Table, as_json: bool) -> str:
     return json.dumps(table.to_pylist(), default=str) if as_json else shown_rows(table, title="", whole=True).text()
 
 
-__all__ = ["add_check", "add_checkpoint"]
+__all__ = ["add_check", "add_checkpoint", "add_why"]
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from .. import UncombineError, __version__
 from ..errors import InvalidArgument, LawViolation
-from .checkpoints import add_check, add_checkpoint
+from .checkpoints import add_check, add_checkpoint, add_why
 from .comparisons import add_compare
 from .completion import add_completion
 from .failures import Failed
@@ -71,7 +71,17 @@ def parser_of() -> Parser:
     demo = parser.command("demo", _demo, "show retractions, run them on Spark, and draw panes into out/")
     demo.add_argument("part", nargs="?", choices=["kafka"], help="kafka: a live table over a topic that is behind")
     demo.add_argument("--servers", help="for kafka: a broker, host:port; without it one is started (Java, mvn)")
-    for add in (add_run, add_replay, add_rolling, add_compare, add_laws, add_check, add_checkpoint, add_completion):
+    for add in (
+        add_run,
+        add_replay,
+        add_rolling,
+        add_compare,
+        add_laws,
+        add_check,
+        add_checkpoint,
+        add_why,
+        add_completion,
+    ):
         add(parser)
     return parser
 

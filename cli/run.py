@@ -6,8 +6,10 @@ Guarded by tests/cli/test_run.py.
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from ..errors import InvalidArgument
@@ -23,7 +25,7 @@ from .parser import Parser
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
 from .row_output import add_output, check_output, give
 
-_OF_STREAMS = ("checkpoint", "available_now", "every", "same")
+_OF_STREAMS = ("checkpoint", "available_now", "every", "same", "quiet")
 
 
 def add_run(parser: Parser) -> None:
@@ -44,6 +46,7 @@ def add_run(parser: Parser) -> None:
     run.add_argument(
         "--same", action="append", metavar="STEP", help="of a stream: as for `uncombine check`; may be repeated"
     )
+    run.add_argument("--quiet", action="store_true", help="of a stream: no line for each batch on stderr")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -120,7 +123,7 @@ def _keep(flow: Flow, arguments: argparse.Namespace) -> int:
             f"the rows of {arguments.flow} have no end: give --checkpoint, the folder of its progress"
         )
     code, trigger = 0, trigger_of(arguments)
-    with failures_of(arguments.flow):
+    with failures_of(arguments.flow), nullcontext() if arguments.quiet else _log_on_stderr():
         live = flow.to_table(
             arguments.table,
             arguments.key,
@@ -138,6 +141,17 @@ def _keep(flow: Flow, arguments: argparse.Namespace) -> int:
         rows = live.arrow()
     give(rows, arguments)
     return code
+
+
+@contextmanager
+def _log_on_stderr() -> Iterator[None]:
+    """Show the log of queries on stderr in the block: a line for each batch, and warnings."""
+    from ..sparkops.progress_log import shown_lines
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    with shown_lines(handler):
+        yield
 
 
 def trigger_of(arguments: argparse.Namespace) -> Mapping[str, Any] | None:

@@ -99,6 +99,13 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
         (["laws", "mine.py:Spread"], "laws takes a module and not a file: write mine:Spread in its folder"),
         (["laws", "nowhere"], "laws takes MODULE:NAME"),
         (["laws", "no_such_module:x"], "No module named 'no_such_module'"),
+        (["checkpoint", "nowhere", "--sources", "--counts"], "one thing: give one of --rows, --largest, --sources and"),
+        (["why", "nowhere", "--key", "user"], "--key names a column and its value, such as --key user=ada, but is"),
+        (["why", "nowhere", "--row", "ada"], "--row is a row as JSON, such as"),
+        (
+            ["why", "nowhere", "--row", "{{}}", "--window", "2024-05-01"],
+            "why takes --window and --key, or --row, which",
+        ),
         (["checkpoint", "nowhere"], "'nowhere' is no checkpoint of a streaming query that has ended a batch"),
     ],
 )
@@ -166,3 +173,11 @@ def test_a_checkpoint_shows_what_it_holds(spark: Any, tmp_path: Path, capsys: py
     assert "watermark" in asked("--sources").splitlines()[0]
     assert json.loads(asked("--counts", "--json"))["step 1"].keys() == {"dropped", "finished", "unassigned", "bad"}
     assert "dropped" in asked("--counts")
+    assert main(["why", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == uc.why(found)
+    by = [name for name, _ in found.steps[0].made_by["by"]]
+    row = next(one for one in found.rows(1).to_pylist() if all(one[name] is not None for name in by))
+    key = {name: row[name] for name in by}
+    words = ["--window", row["window"]["start"].isoformat(), *(f"--key={name}={key[name]}" for name in by)]
+    assert main(["why", str(folder), *words]) == 0
+    assert capsys.readouterr().out.strip() == uc.why(found, window=row["window"]["start"], **key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -173,8 +174,9 @@ def test_flows_on_spark(
         assert says in capsys.readouterr().err
     place = ["--table", f"parquet:{tmp_path}/live", "--checkpoint", str(tmp_path / "checkpoint")]
     assert main(["run", "mine_on_spark:endless", *place, "--available-now", "--json"]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert sorted(row["total"] for row in rows) == [1, 4, 8]
+    told = capsys.readouterr()
+    assert sorted(json.loads(line)["total"] for line in told.out.splitlines()) == [1, 4, 8]
+    assert re.search(r"^[\d:]{8} the Parquet folder .*: batch 0, [\d.]+ s: 4 rows in, ", told.err, re.MULTILINE)
 
     def interrupted(live: LiveTable, timeout: float) -> None:
         live.processAllAvailable()
@@ -182,7 +184,8 @@ def test_flows_on_spark(
 
     monkeypatch.setattr(LiveTable, "awaitTermination", interrupted)
     pq.write_table(EVENTS.set_column(0, "ts", at), tmp_path / "rows" / "b.parquet")
-    assert main(["run", "mine_on_spark:endless", *place, "--json"]) == 130
+    assert main(["run", "mine_on_spark:endless", *place, "--json", "--quiet"]) == 130
     told = capsys.readouterr()
     assert sorted(json.loads(line)["total"] for line in told.out.splitlines()) == [2, 4, 8]
     assert "follows its input; Ctrl-C ends it" in told.err
+    assert ": batch " not in told.err
