@@ -34,8 +34,8 @@ BLOCK = 8 << 20
 PARSED = 128 << 20
 """The largest number of bytes of the parsed rows of one block, without the texts in the file."""
 
-DEEPEST = 5000
-"""The deepest nesting of a JSON value whose type is inferred; deeper types of Arrow crash the process."""
+DEEPEST = 300
+"""The deepest nesting of a JSON value whose type is inferred: functions that look into types call themselves."""
 
 HEADER = 64 << 20
 """The bytes of the longest first line of a CSV file."""

@@ -391,7 +391,7 @@ def test_other_places(place: str, tmp_path: Path) -> None:
     last(tmp_path / "bucket" / "in")
     command = [sys.executable, program("ordered"), str(tmp_path), place]
     environment = os.environ | ({"SPARK_HOME": str(spark_home(tmp_path / "spark"))} if place == "cluster" else {})
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900, env=environment)
     assert ran.returncode == 0, ran.stderr[-4000:]
     rows = json.loads(ran.stdout.splitlines()[-1])
     assert {(k, day): n for k, day, n in rows} == by_day(table)
