@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from .errors import InvalidArgument
+from .flows.evolution.deletion import OUTSIDE
 from .flows.evolution.plan import Planned, in_mode_of
 from .flows.flow import Flow
 from .panes.state.seed import Seed, read_seed
@@ -37,6 +38,8 @@ class Evolution:
     """The bytes of the state as it was."""
     seed: Seed | None = None
     """The seed for the flow as it is now; None if it was only asked what would become of the state."""
+    remains: tuple[str, ...] = ()
+    """The places that still have values of rows which the changed flow leaves out, in words."""
 
     @property
     def corrections(self) -> int:
@@ -129,9 +132,11 @@ def evolve(
             raise InvalidArgument("shards= is for checkpoints of Spark, and a seed has none: leave it out")
         return _of_seed(checkpoint, flow, target, history, names)
     from .sparkops.checkpoints.evolved import evolve_checkpoint
+    from .sparkops.checkpoints.new_checkpoint import remaining
 
-    plan, rows, size, seed = evolve_checkpoint(fspath(checkpoint), flow, target, history, shards, names)
-    return Evolution(plan, rows, size, seed)
+    former = fspath(checkpoint)
+    plan, rows, size, seed = evolve_checkpoint(former, flow, target, history, shards, names)
+    return Evolution(plan, rows, size, seed, () if target is None else remaining(former, target))
 
 
 def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames: Mapping[str, str]) -> Evolution:
@@ -147,7 +152,8 @@ def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames
     plan = plan_here(former, flow, history is not None, renames)
     rows = sum(count for step in former.steps for count in step.rows.values())
     seed = None if target is None else evolve_here(former, flow, plan, history, target)
-    return Evolution(plan, rows, former.bytes, seed)
+    told = (f"the seeds {former.folder!r} and {target!r}, until you delete them", *OUTSIDE)
+    return Evolution(plan, rows, former.bytes, seed, () if seed is None else told)
 
 
 __all__ = ["Evolution", "evolve"]

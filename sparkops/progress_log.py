@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..metrics.receivers import RECEIVERS
+from .checkpoints.used_seeds import drop_used
 from .late_rows import LATE
 from .measuring.batch_points import METRICS
 from .measuring.far_listener import listen_far
@@ -65,6 +66,7 @@ class ProgressLog:
 
     def batch(self, event: Mapping[str, Any]) -> None:
         """Log a batch."""
+        drop_used(event)
         name = self.name_of(event)
         if (words := LATE.warning(event, name)) is not None:
             LOGGER.warning(words)

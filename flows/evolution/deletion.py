@@ -39,6 +39,13 @@ from .key_filters import are_left
 if TYPE_CHECKING:
     from .changed_seed import SeedWork
 
+OUTSIDE = (
+    "earlier versions of the table, and what other sinks have been given",
+    "the sources, from which a new computation of the state would read the rows again",
+    "the memory and the local disk of hosts that ran the query, until their processes end",
+)
+"""The places beside the state in which values of rows that have left may still be."""
+
 
 @dataclass(frozen=True)
 class Deletion:
@@ -136,7 +143,8 @@ def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Dele
     if not deleted:
         raise InvalidArgument(
             f"no step keeps the columns that where={where!r} reads, so no row can be found by them: the state has "
-            f"{', '.join(map(repr, sorted(known))) or 'none'}"
+            f"{', '.join(map(repr, sorted(known))) or 'none'}; delete the rows in the source, then uc.evolve() or "
+            "flow.seed() with that as history= computes the results without them"
         )
     seed = write_seed(
         Seed(
@@ -280,4 +288,4 @@ def _output_schema(stored: pa.Schema, keys: Sequence[str]) -> pa.Schema:
     return pa.schema([*by, pa.field("window", WINDOW), *results, *(pa.field(*one) for one in after)])
 
 
-__all__ = ["Deletion", "deleted_seed", "user_columns"]
+__all__ = ["OUTSIDE", "Deletion", "deleted_seed", "user_columns"]

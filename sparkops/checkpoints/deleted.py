@@ -13,18 +13,11 @@ from ...combiners.expressions.expr import Expr, col
 from ...errors import InvalidArgument, TypeMismatch
 from ...flows.evolution.deletion import Deletion, deleted_seed
 from ..query_log import last_commit
-from .new_checkpoint import SparkWork, new_checkpoint, require_ended
+from .new_checkpoint import SparkWork, new_checkpoint, remaining, require_ended
 from .positions import EVOLVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_OUTSIDE = (
-    "earlier versions of the table, and what other sinks have been given",
-    "the sources, from which a new computation of the state would read the rows again",
-    "the memory and the local disk of hosts that ran the query, until their processes end",
-)
-"""The places beside the state in which values of deleted rows may still be."""
 
 
 def delete_rows(
@@ -46,8 +39,7 @@ def delete_rows(
         raise InvalidArgument("rows are deleted from the last batch, for the table is as far: leave at() out")
     with new_checkpoint(spark, path, batch, target) as old:
         made = deleted_seed(old, where, f"{target}/{EVOLVED}", SparkWork(spark))
-    old_one = f"the former checkpoint {path!r}, until you delete it"
-    return replace(made, remains=(*made.remains, old_one, *_OUTSIDE))
+    return replace(made, remains=(*made.remains, *remaining(path, target)))
 
 
 __all__ = ["delete_rows"]

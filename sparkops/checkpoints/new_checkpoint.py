@@ -19,6 +19,7 @@ import pyarrow.fs as pafs
 from ...errors import StateMismatch
 from ...files.paths import locate
 from ...flows.evolution.changed_seed import ShownFile, ShownPanes
+from ...flows.evolution.deletion import OUTSIDE
 from ...panes.grouping.grouping import DIFF
 from ...panes.rows.net_rows import net_rows
 from ...panes.state.seed import Seed, SeedFile, require_free, write_corrections
@@ -28,7 +29,7 @@ from ..routes.tasks import batches_of
 from ..sql_types import dataframe_of, spark_schema
 from ..tuning.thin_function import thin_function
 from ..tuning.worker import ready
-from .positions import FORMER
+from .positions import EVOLVED, FORMER
 from .seeds import seed_of_checkpoint
 
 if TYPE_CHECKING:
@@ -59,6 +60,15 @@ def require_ended(spark: SparkSession, path: str) -> None:
     """Raise if the query of a checkpoint runs."""
     if query_id(spark, path) in {str(query.id) for query in spark.streams.active}:
         raise _runs(path)
+
+
+def remaining(path: str, target: str) -> tuple[str, ...]:
+    """The places that still have values of rows which have left, when a checkpoint is made of another one."""
+    return (
+        f"the former checkpoint {path!r}, until you delete it",
+        f"the folder {EVOLVED!r} of the new checkpoint {target!r}, until its query has ended a batch or starts again",
+        *OUTSIDE,
+    )
 
 
 def _runs(path: str) -> StateMismatch:
@@ -146,4 +156,4 @@ def _items(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
             yield json.loads(text)
 
 
-__all__ = ["SparkWork", "new_checkpoint", "require_ended"]
+__all__ = ["SparkWork", "new_checkpoint", "remaining", "require_ended"]

@@ -39,6 +39,7 @@ from ..query_log import last_commit
 from ..restarts import stored_fingerprints
 from ..topics.topics_input import TopicsInput
 from .seeds import positions
+from .used_seeds import UsedSeed, drop_later
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +51,15 @@ EVOLVED, FORMER = "seed", "former"
 
 def seed_at_start(flow: Flow, start: Seed | str | None, spark: SparkSession, checkpoint: str) -> Seed | None:
     """The seed with which a query starts; None without one, and as soon as each step has stored its part of it."""
-    start = start or _evolved(checkpoint)
+    own = _evolved(checkpoint)
+    start = start or own
     if start is None and not _begun_with_seed(flow, spark, checkpoint):
         return None
     steps = len(graph_of(flow).steps)
+    used = None if own is None else UsedSeed(checkpoint, EVOLVED, FORMER, steps)
     if last_commit(spark, checkpoint) >= 0 and len(stored_fingerprints(spark, checkpoint)) == steps:
+        if used is not None:
+            used.drop()
         return None
     if start is None:
         raise StateMismatch(
@@ -67,6 +72,8 @@ def seed_at_start(flow: Flow, start: Seed | str | None, spark: SparkSession, che
             f"the first batch of the checkpoint {checkpoint!r} was planned before the seed {seed.folder!r} was made, "
             "which has read more: give the seed with which the query first started, or a new checkpoint"
         )
+    if used is not None:
+        drop_later(used)
     return seed
 
 
