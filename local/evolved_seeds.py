@@ -30,7 +30,8 @@ def plan_here(former: Seed, flow: Flow, history: bool, renames: Mapping[str, str
     graph = graph_of(flow)
     lacking = {number_of(step.made_by): step.pieces[0].since for step in former.steps}
     was = [step.made_by for step in former.steps]
-    return planned(was, graph, fingerprints(flow, graph), history, renames, lacking)
+    late = sum(piece.counts.dropped for step in former.steps for piece in step.pieces)
+    return planned(was, graph, fingerprints(flow, graph), history, renames, lacking).told(history, late)
 
 
 def evolve_here(former: Seed, flow: Flow, plan: Planned, history: Any, folder: str) -> Seed:

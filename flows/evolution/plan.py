@@ -63,6 +63,12 @@ class StepPlan:
     keeps: Expr | None = None
     """The condition on the keys whose rows are kept; None means all."""
 
+    @property
+    def lets_in_more(self) -> bool:
+        """True if the lateness is longer than it was; earlier versions did not note it."""
+        was, now = (one.get("lateness") for one in (self.former or {}, self.made_by))
+        return was is not None and now is not None and int(now) > int(was)
+
     def __str__(self) -> str:
         told = "; ".join(self.lines)
         return f"step {self.step.number}, {words_of(self.made_by)}: {self.fate}{': ' if told else ''}{told}"
@@ -75,8 +81,8 @@ class Planned:
     steps: tuple[StepPlan, ...]
     lost: tuple[str, ...] = ()
     """The steps whose state is dropped, in words."""
-    about_shards: str = ""
-    """The number of shards, if it is given, in words."""
+    notes: tuple[str, ...] = ()
+    """Sentences about the change as a whole."""
 
     @property
     def computed(self) -> bool:
@@ -87,8 +93,23 @@ class Planned:
         """The plan in words, a line a step."""
         yield from map(str, self.steps)
         yield from (f"{words}: dropped" for words in self.lost)
-        if self.about_shards:
-            yield self.about_shards
+        yield from self.notes
+
+    def told(self, history: bool, late: int) -> Planned:
+        """The plan with what a history, or a longer lateness, does not bring back; `late` rows have been left out.
+
+        Windows that have expired are in no state, and a history is played for the others.
+        """
+        notes = list(self.notes)
+        if history and not self.computed:
+            notes.append("history= is not read, since the state has all that is needed")
+        if late and (history or any(one.lets_in_more for one in self.steps)):
+            notes.append(
+                "windows that have expired are not computed again, and rows that were left out of them as late "
+                f"({late:,} so far) stay so: to have them, start the changed flow from flow.seed(history, to=) and "
+                "into a new table"
+            )
+        return replace(self, notes=tuple(notes))
 
 
 def in_mode_of(flow: Flow, former: Sequence[Fingerprint]) -> Flow:

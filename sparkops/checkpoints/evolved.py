@@ -56,7 +56,8 @@ def evolve_checkpoint(
     lacking = {one.number: one.since for one in steps}
     plan = planned([one.made_by for one in steps], graph, now, history is not None, renames, lacking)
     if shards is not None:
-        plan = replace(plan, about_shards=f"shards: {shards} from now on, among which the rows are divided again")
+        plan = replace(plan, notes=(f"shards: {shards} from now on, among which the rows are divided again",))
+    plan = plan.told(history is not None, sum(one.counts["dropped"] for one in steps))
     rows, size = sum(sum(one.rows.values()) for one in steps), sum(one.bytes for one in steps)
     if target is None:
         return plan, rows, size, None

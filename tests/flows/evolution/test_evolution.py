@@ -157,3 +157,32 @@ def test_an_idle_source_stays_idle(tmp_path: Path) -> None:
     assert marks == [[499 * SECOND]]
     shown = [(row["n"], row["m"], row["diff"]) for row in flow(m=uc.Max("x")).run([], start=change.seed).collect()]
     assert shown == [(4, None, -1), (4, 4, 1)]
+
+
+def test_the_plan_says_which_rows_a_history_does_not_bring_back(tmp_path: Path) -> None:
+    def flow(lateness: str, **combiners: uc.Combiner) -> uc.Flow:
+        minutes = uc.flow(ROWS, watermark="1 second")
+        minutes = minutes.window("1 minute", "each row", mode="retracting", allowed_lateness=lateness)
+        return minutes.combine(by="user", n=uc.Count(), **combiners)
+
+    rows = [{"ts": time * SECOND, "user": "a", "x": 1} for time in (0, 500, 1)]
+    before = flow("1 minute").run([uc.Elements([row]) for row in rows])
+    assert before.dropped == 1
+    seed = before.seed(f"{tmp_path}/before")
+    unread, late = "history= is not read", "rows that were left out of them as late (1 so far) stay so"
+
+    def notes(after: uc.Flow, **history: Any) -> str:
+        return str(uc.evolve(seed, after, dry_run=True, **history))
+
+    longer = notes(flow("1 day"), history=rows)
+    assert unread in longer
+    assert late in longer
+    assert [word in notes(flow("1 day")) for word in (unread, late)] == [False, True]
+    assert [word in notes(flow("1 minute")) for word in (unread, late)] == [False, False]
+    added = flow("1 day", most=uc.Max("x"))
+    assert [word in notes(added, history=rows) for word in (unread, late)] == [False, True]
+    change = uc.evolve(seed, added, history=rows, to=f"{tmp_path}/after")
+    assert change.remains[0] == f"the seeds {f'{tmp_path}/before'!r} and {f'{tmp_path}/after'!r}, until you delete them"
+    after = added.run([], start=change.seed)
+    times = [row["window"]["start"].timestamp() for row in after.collect()]
+    assert max(times) == min(times) == 480, "the first minute had expired"
