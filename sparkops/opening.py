@@ -105,7 +105,7 @@ def _of_files(
     order = files.order if streaming else None
     if streaming and order is None and any(path.address for path in paths):  # which Spark reads with a jar alone
         order = "modified"
-    planner = None if order is None else _planner(files, order, form, settings, cores(spark))
+    planner = None if order is None else _planner(files, order, form, settings, cores(spark), messages is not None)
     input = FilesInput(
         spark=spark, paths=paths, format=form, streaming=streaming, options=tracking, planner=planner, files=files
     )
@@ -151,7 +151,9 @@ def _of_versions(changes: TableChanges, spark: SparkSession, settings: Settings,
     return opened_over(input, settings)
 
 
-def _planner(files: Files, order: Order, form: FileFormat, settings: Settings, cores: int) -> FilePlanner:
+def _planner(
+    files: Files, order: Order, form: FileFormat, settings: Settings, cores: int, changelog: bool
+) -> FilePlanner:
     """The planner of the batches of a stream."""
     most = files.max_files_per_batch
     if most is not None and not LIMITS:
@@ -160,7 +162,7 @@ def _planner(files: Files, order: Order, form: FileFormat, settings: Settings, c
             "batch has all files that are there"
         )
     if order == "time":
-        _check_times(form, settings)
+        _check_times(form, settings, changelog)
     start = [
         path
         for one in files.start
@@ -169,7 +171,7 @@ def _planner(files: Files, order: Order, form: FileFormat, settings: Settings, c
     return FilePlanner(form=form, order=order, time=settings.time, start=start, most=most, cores=cores)
 
 
-def _check_times(form: FileFormat, settings: Settings) -> None:
+def _check_times(form: FileFormat, settings: Settings, changelog: bool) -> None:
     """Raise unless the files have the event times by which they are put in order."""
     time, processing_time = settings.time, settings.processing_time
     if isinstance(settings.strategy, IngressTime):
@@ -182,13 +184,19 @@ def _check_times(form: FileFormat, settings: Settings) -> None:
             f"order='time' and processing_time={processing_time!r} put the same rows in two orders: leave one of them "
             "out"
         )
+    kind = form.schema.field(time).type if time in form.schema.names else None
+    if changelog and (settings.event_time is not None or kind is None):
+        raise InvalidArgument(
+            "order='time' reads a column of times in the files, and the times of a changelog are in its messages: give "
+            "order='name' and, from the first start on, an allowed_lateness= as long as the history, or make the state "
+            "of the history with flow.seed(history, to=)"
+        )
     if settings.event_time is not None:
         raise InvalidArgument(
             f"order='time' reads times that are in the files, and time={settings.event_time.value!r} computes them: "
             "give CSV files schema= with a timestamp and timestamp_parsers=, or order='name' if their names are in the "
             "order of their times"
         )
-    kind = form.schema.field(time).type if time in form.schema.names else None
     if kind is None or not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         fault = "is not in the files" if kind is None else f"is {kind} there, and no time"
         raise InvalidArgument(f"order='time' reads the column {time!r} (time=), which {fault}: give order='name'")

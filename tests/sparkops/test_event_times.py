@@ -138,3 +138,14 @@ def test_files_are_not_put_in_order_by_times_that_tasks_compute(spark: SparkSess
     times = uc.when(uc.col("x") > 3, uc.col("event_time"))
     with pytest.raises(InvalidArgument, match="order='time' reads times that are in the files, and time=when"):
         uc.flow(uc.Files(tmp_path, order="time"), spark=spark, streaming=True, time=times, watermark="1 minute")
+
+
+def test_a_changelog_in_messages_is_not_put_in_order_by_times(spark: SparkSession, tmp_path: Path) -> None:
+    after = {"at": MS, "n": 1}
+    (tmp_path / "a.json").write_text(json.dumps({"op": "c", "before": None, "after": after}) + "\n")
+    files = uc.Files(tmp_path, format="json", order="time")
+    options: dict[str, Any] = {"spark": spark, "streaming": True, "changelog": uc.changelog.Debezium()}
+    told = "of a changelog are in its messages: give order='name' and, from the first start on, an allowed_lateness="
+    for more in ({"time": "at", "time_format": "ms"}, {"time": "at"}):
+        with pytest.raises(InvalidArgument, match=told):
+            uc.flow(files, watermark="1 minute", **more, **options)
