@@ -8,7 +8,7 @@ Guarded by tests/sparkops/test_reasons.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -41,11 +41,13 @@ def row_reason(step: StoredStep, row: Mapping[str, Any], held: Held, clock: int)
     made_by = step.made_by
     if (words := _unreadable(made_by, row)) is not None:
         return f"the row would be unreadable: {words}"
-    (column, *_) = made_by["time"]
+    (column, *texts) = made_by["time"]
+    row = _with_time(row, column, texts)
     if column is None or column not in row:
+        computed = "".join(f", or what {text} is computed of" for text in _computed(texts))
         raise InvalidArgument(
-            f"row= needs the event time of step {step.number}, in a column {column or 'event_time'!r}: it has "
-            f"{', '.join(map(repr, row)) or 'no column'}"
+            f"row= needs the event time of step {step.number}, in a column {column or 'event_time'!r}{computed}: "
+            f"it has {', '.join(map(repr, row)) or 'no column'}"
         )
     if (text := _filtered(made_by, row)) is not None:
         return f"the row would be left out: it does not pass the filter {text}"
@@ -63,6 +65,33 @@ def row_reason(step: StoredStep, row: Mapping[str, Any], held: Held, clock: int)
     if not bounds:
         return "the row would be left out as unassigned: no window has its time"
     return "; ".join(_judged(step, bounds, held))
+
+
+def _computed(texts: Sequence[str | None]) -> dict[str, Expr]:
+    """The expressions that give the event times of sources, by their texts."""
+    found = {}
+    for text in filter(None, texts):
+        try:
+            value = read_value(text, EXPRESSIONS)
+        except (Unreadable, SyntaxError, UncombineError):  # a column, or a text that was cut
+            continue
+        if isinstance(value, Expr):
+            found[text] = value
+    return found
+
+
+def _with_time(row: Mapping[str, Any], column: str | None, texts: Sequence[str | None]) -> Mapping[str, Any]:
+    """The row with the event time that the one source of a step computes, where it lacks it."""
+    if column is None or column in row or len(texts) != 1:
+        return row
+    for value in _computed(texts).values():
+        if set(value.columns) <= set(row):
+            try:
+                time = value.evaluate(pa.Table.from_pylist([{name: row[name] for name in value.columns}]))
+            except (UncombineError, pa.ArrowException):
+                return row
+            return {**row, column: time[0].as_py()}
+    return row
 
 
 def _unreadable(made_by: Mapping[str, Any], row: Mapping[str, Any]) -> str | None:

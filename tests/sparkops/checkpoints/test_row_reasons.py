@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from row_steps import SCHEMA, SECOND, START
 from seeds import seeds
@@ -100,6 +101,19 @@ def test_the_sentences() -> None:
     )
     with pytest.raises(InvalidArgument, match=r"needs the event time of step 1, in a column 'ts': it has 'k'"):
         said(counts, far, {"k": "a"})
+
+
+def test_the_time_of_a_row_is_computed_as_the_flow_does() -> None:
+    of_millis = uc.flow(pa.schema({"at": pa.int64(), "k": pa.string()}), time="at", time_format="ms", watermark="1 day")
+    counts = of_millis.window("1 minute").combine(by="k", n=uc.Count())
+    row = {"at": START // 1000, "k": "a"}
+    text = said(counts, [], row)
+    assert text == said(counts, [], {"event_time": START, "k": "a"})
+    assert text.startswith("the row would be taken in, by its window 2016-01-20 12:00:00")
+    assert "as bad: None in 'event_time' is no time" in said(counts, [], {**row, "at": None})
+    computed = r"in a column 'event_time', or what col\('at'\)\.cast_time\('ms'\) is computed of: it has 'k'"
+    with pytest.raises(InvalidArgument, match=computed):
+        said(counts, [], {"k": "a"})
 
 
 @pytest.mark.parametrize(
