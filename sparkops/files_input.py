@@ -251,7 +251,8 @@ class ReadFiles:
         file, lines = rows["file"][0], rows["line"].filter(pc.equal(rows["file"], rows["file"][0]))
         count = f"{rows.num_rows} row{'s' * (rows.num_rows > 1)}"
         cause = rows["cause"][0].as_py()
-        advice = "" if self.has_schema else ", so give schema= if the value is right"
+        wider = " (double for numbers with fractions)" if str(cause).endswith(" is no int64") else ""
+        advice = "" if self.has_schema else f", so give schema= if the value is right{wider}"
         told = "" if cause is None else f": {cause}{advice}"
         first = f"the first at {file}, line {pc.min(lines)}"
         sys.stderr.write(f"left out{query_of_task()}: {count} that cannot be read, {first}{told}\n")

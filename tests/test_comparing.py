@@ -212,7 +212,14 @@ def wrong(**options: Any) -> Any:
         (wrong(keys="k", tolerance="1"), "tolerance= must be a number from 0"),
         (wrong(examples=-1), "examples= must be a whole number of at least 0, but is -1"),
         (wrong(examples=True), "examples= must be a whole number of at least 0, but is True"),
-        (lambda: uc.compare(OLD, NEW.drop_columns(["n"])), "only old has 'n': select those to compare"),
+        (
+            lambda: uc.compare(OLD, NEW.drop_columns(["n"])),
+            r"only old has 'n': leave them out, as by old.drop\('n'\) of a flow, or select those to compare",
+        ),
+        (
+            lambda: uc.compare(*[pa.table({"window_start": [0, 0], "n": [1, 2]})] * 2, keys="window_start"),
+            r"or leave keys= out; for panes of which some are retracted, give result.table\(flat=True\) or",
+        ),
         (lambda: uc.compare(OLD, "duckdb:shop.db#totals"), r"new is a live table, .* such as live.arrow\(\)"),
         (lambda: uc.compare("postgresql://me:secret@host/db#t", OLD), "old is a live table"),
         (lambda: uc.compare(uc.flow(HITS).window("1 minute"), OLD), r"old ends with window\(...\), .* add .combine"),

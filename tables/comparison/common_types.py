@@ -56,8 +56,11 @@ def _check_names(old: Sequence[str], new: Sequence[str]) -> None:
     alone = [[name for name in some if name not in others] for some, others in ((old, new), (new, old))]
     told = [f"only {side} has {', '.join(map(repr, names))}" for side, names in zip(SIDES, alone, strict=True) if names]
     if told:
+        side, *names = next([side, *names] for side, names in zip(SIDES, alone, strict=True) if names)
+        windows, drop = _of_windows(*alone), f"{side}.drop({', '.join(map(repr, names))})"
+        advice = "select" if windows else f"leave them out, as by {drop} of a flow, or select"
         raise UnknownColumn(
-            f"old and new have different columns: {' and '.join(told)}: select those to compare{_of_windows(*alone)}"
+            f"old and new have different columns: {' and '.join(told)}: {advice} those to compare{windows}"
         )
 
 

@@ -5,6 +5,7 @@ Guarded by tests/tables/comparison/test_local_comparison.py and tests/test_compa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -198,7 +199,10 @@ def not_one_row(side: str, count: int | None, key: object) -> str:
     """
     if count is not None and count < 0:
         return f"{side} retracts {key}, which it does not have: give the whole changelog, or leave keys= out"
-    return f"{side} has {count or 'several'} rows for {key}: give keys= that no two rows share, or leave keys= out"
+    of_panes = isinstance(key, Mapping) and any(name in key for name in ("window", "window_start"))
+    net = "; for panes of which some are retracted, give result.table(flat=True) or their column diff too"
+    told = f"{side} has {count or 'several'} rows for {key}: give keys= that no two rows share, or leave keys= out"
+    return f"{told}{net if of_panes else ''}"
 
 
 def _words(kinds: np.ndarray) -> pa.Array:

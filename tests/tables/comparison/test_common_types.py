@@ -85,8 +85,13 @@ def test_values_that_are_not_compared(kind: pa.DataType) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        (["a", "b"], ["a"], "old and new have different columns: only old has 'b': select those to compare"),
-        (["a"], ["a", "b", "c"], "only new has 'b', 'c': select"),
+        (
+            ["a", "b"],
+            ["a"],
+            r"old and new have different columns: only old has 'b': leave them out, as by "
+            r"old.drop\('b'\) of a flow, or select those to compare",
+        ),
+        (["a"], ["a", "b", "c"], r"only new has 'b', 'c': leave them out, as by new.drop\('b', 'c'\)"),
         (["a"], ["b"], "only old has 'a' and only new has 'b'"),
     ],
 )
