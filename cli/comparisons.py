@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ..comparing import compare
-from ..errors import InvalidArgument, UncombineError
-from ..files.files import Files
+from ..errors import UncombineError
 from ..flows.flow import Flow
 from ..tables.comparison.comparison import Comparison
 from ..tables.interrupts import PATIENCE, interrupts
 from ..tables.targets import is_target
 from .failures import Failed, failures_of
-from .file_rows import add_format, csv_options_of, reading_files
+from .file_rows import add_format, files_of, reading_files
 from .module_names import flow_at
 from .parser import Parser, count_of
 from .row_texts import json_lines
@@ -104,11 +103,7 @@ def _side(text: str, arguments: argparse.Namespace) -> Any:
         return text
     if _NAME.fullmatch(text) and not Path(text).exists():
         return flow_at(text, "compare")
-    files = Files(text, format=arguments.format, **csv_options_of(arguments))
-    listing = files.listed()
-    if not listing.files or listing.lost:
-        raise InvalidArgument(f"there is no file {text!r}")
-    return files
+    return files_of(text, arguments)
 
 
 def _facts(result: Comparison) -> dict[str, Any]:

@@ -15,8 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..combiners.expressions.expr import Expr, col
+from ..combiners.rows.type_names import type_named
 from ..errors import InvalidArgument, UncombineError, require_column
 from ..files.files import Files
+from ..files.formats import format_of
 from ..flows.event_time import event_time_of
 from ..local.data_files import LocalFiles
 from ..local.read_source import MadeRows
@@ -29,6 +32,7 @@ _IN_PYTHON = (
     ("delimiter", r"delimiter=('[^']*'), or schema= if it is", r"--delimiter \1, or --delimiter ',' if it is"),
     ("format", r"give format=", "give --format"),
     ("on_bad_row", r"on_bad_row='leave_out'", "--on-bad-row leave_out"),
+    ("type", r"cast it \(a column of files has .*?\)", "give its type, as by --type seconds=float64"),
 )
 """Options of the command, what errors say of them in the words of `uc.Files`, and in those of the command."""
 
@@ -49,6 +53,9 @@ def add_reading(parser: Parser) -> None:
     parser.add_argument("--time", default="ts", metavar="COLUMN", help="the event time column (default: ts)")
     parser.add_argument(
         "--time-format", metavar="FORMAT", help="of times: their format, such as %%d.%%m.%%Y, or the unit of numbers"
+    )
+    parser.add_argument(
+        "--time-zone", metavar="ZONE", help="of times without a zone: that of their clock, such as Europe/Paris"
     )
     parser.add_argument(
         "--processing-time", metavar="COLUMN", help="when each row arrived; the order of the file if not given"
@@ -77,12 +84,49 @@ def add_format(parser: Parser) -> None:
     parser.add_argument("--delimiter", metavar="CHARACTER", help="the character between two values of csv")
     parser.add_argument("--encoding", help="the encoding of csv (default: utf8)")
     parser.add_argument("--decimal-point", metavar="CHARACTER", help="the decimal point of csv, such as , (default: .)")
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        metavar="COLUMN=TYPE",
+        help="the type of a column, such as seconds=float64, where the first rows do not tell it; may be repeated",
+    )
 
 
-def csv_options_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of CSV that a command has, as `uc.Files` takes them."""
+def files_of(path: str, arguments: argparse.Namespace, **options: Any) -> Files:
+    """The files that a command names, with its options of CSV if they are such, and the types that it gives columns."""
     given = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal_point")}
-    return {name: value for name, value in given.items() if value is not None}
+    of_csv = {name: value for name, value in given.items() if value is not None}
+    files = Files(path, format=arguments.format)
+    listing = files.listed()
+    if not listing.files or listing.lost:
+        raise InvalidArgument(f"there is no file {path!r}")
+    named: Any = arguments.format or format_of(listing.files[0])
+    if named in (None, "csv"):
+        options |= of_csv
+    files = Files(path, format=arguments.format, **options)
+    types = dict(map(_type_of, arguments.type))
+    if not types:
+        return files
+    with reading_files(arguments):
+        schema = files.described(listing, streaming=True).schema
+    for name, kind in types.items():
+        if name in schema.names:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+    return Files(path, format=named, schema=schema, **options)
+
+
+def _type_of(text: str) -> tuple[str, pa.DataType]:
+    """The column and the type that `--type` names.
+
+    >>> _type_of("seconds=float64")
+    ('seconds', DataType(double))
+    """
+    name, sign, word = text.partition("=")
+    kind = type_named(word)
+    if not sign or not name or kind is None:
+        raise InvalidArgument(f"--type takes COLUMN=TYPE with a type of Arrow, such as seconds=float64, not {text!r}")
+    return name, kind
 
 
 @contextmanager
@@ -117,7 +161,7 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     for name, option in ((arguments.time, "--time"), (arguments.processing_time, "--processing-time")):
         if name is not None:
             require_column(name, schema.names, option)
-    event_time = event_time_of(arguments.time, arguments.time_format)
+    event_time = event_time_of(_time_of(arguments), None if arguments.time_zone else arguments.time_format)
     if event_time is not None:
         event_time = event_time.over(schema)
         source = replace(source, made=MadeRows(schema, event_time=event_time))
@@ -138,10 +182,10 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
 def _source(arguments: argparse.Namespace) -> LocalFiles:
     """The files, listed and described."""
     on_bad_row = getattr(arguments, "on_bad_row", None)
-    files = Files(arguments.file, format=arguments.format, on_bad_row=on_bad_row, **csv_options_of(arguments))
+    files = files_of(arguments.file, arguments, on_bad_row=on_bad_row)
     listing = files.listed()
-    if not listing.files or listing.lost:
-        raise InvalidArgument(f"there is no file {arguments.file!r}")
+    for name, _ in map(_type_of, arguments.type):
+        require_column(name, files.described(listing, streaming=True).schema.names, "--type")
     with reading_files(arguments):
         described = files.described(listing, streaming=True)
     return LocalFiles(
@@ -156,6 +200,16 @@ def _source(arguments: argparse.Namespace) -> LocalFiles:
 def read_columns(arguments: argparse.Namespace) -> pa.Table:
     """All columns of the files that a command names."""
     return _source(arguments).whole()
+
+
+def _time_of(arguments: argparse.Namespace) -> str | Expr:
+    """The column of event times, or the times of the wall clock in it."""
+    zone = arguments.time_zone
+    if zone is None:
+        return str(arguments.time)
+    column = col(arguments.time)
+    read = column if arguments.time_format is None else column.cast_time(arguments.time_format)
+    return read.dt.replace_time_zone(zone)
 
 
 def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:
@@ -183,7 +237,7 @@ def _short(path: str) -> str:
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
-__all__ = ["FileRows", "add_format", "add_reading", "csv_options_of", "read_columns", "read_rows", "reading_files"]
+__all__ = ["FileRows", "add_format", "add_reading", "files_of", "read_columns", "read_rows", "reading_files"]
 
 
 def __dir__() -> list[str]:

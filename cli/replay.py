@@ -21,7 +21,7 @@ from ..tables import target_of
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
 from .failures import failures_of
-from .file_rows import add_reading, read_rows
+from .file_rows import add_reading, read_rows, reading_files
 from .parser import Parser
 from .progress_bar import progress_bar
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
@@ -60,6 +60,11 @@ def add_replay(parser: Parser) -> None:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
+    with reading_files(arguments):
+        return _replayed(arguments)
+
+
+def _replayed(arguments: argparse.Namespace) -> int:
     window, trigger = as_window(arguments.window, "--window"), as_trigger(arguments.trigger, "--trigger")
     results = combiners_of(arguments.combine)
     check_output(arguments)

@@ -10,7 +10,7 @@ import argparse
 from .. import rolling
 from ..errors import InvalidArgument
 from ..windows import span
-from .file_rows import add_reading, read_rows
+from .file_rows import add_reading, read_rows, reading_files
 from .parser import Parser, count_of
 from .progress_bar import progress_bar
 from .row_output import add_output, check_output, give
@@ -41,6 +41,11 @@ def add_rolling(parser: Parser) -> None:
 
 
 def _rolling(arguments: argparse.Namespace) -> int:
+    with reading_files(arguments):
+        return _rolled(arguments)
+
+
+def _rolled(arguments: argparse.Namespace) -> int:
     results, periods = combiners_of(arguments.combine), _periods(arguments.period)
     check_output(arguments)
     for option in ("every", "coarse"):

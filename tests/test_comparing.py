@@ -214,7 +214,7 @@ def wrong(**options: Any) -> Any:
         (wrong(examples=True), "examples= must be a whole number of at least 0, but is True"),
         (
             lambda: uc.compare(OLD, NEW.drop_columns(["n"])),
-            r"only old has 'n': leave them out, as by old.drop\('n'\) of a flow, or select those to compare",
+            r"only old has 'n': leave them out, as by old.select\('k'\) of a flow, or select those to compare",
         ),
         (
             lambda: uc.compare(*[pa.table({"window_start": [0, 0], "n": [1, 2]})] * 2, keys="window_start"),

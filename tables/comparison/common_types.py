@@ -22,6 +22,9 @@ SIDES = ("old", "new")
 MOST_DIGITS = 76
 """The most digits of a decimal of Arrow."""
 
+MOST_NAMES = 8
+"""The most columns that an advice lists."""
+
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 """The decimal digits of integers, by their bits."""
 
@@ -57,8 +60,10 @@ def _check_names(old: Sequence[str], new: Sequence[str]) -> None:
     told = [f"only {side} has {', '.join(map(repr, names))}" for side, names in zip(SIDES, alone, strict=True) if names]
     if told:
         side, *names = next([side, *names] for side, names in zip(SIDES, alone, strict=True) if names)
-        windows, drop = _of_windows(*alone), f"{side}.drop({', '.join(map(repr, names))})"
-        advice = "select" if windows else f"leave them out, as by {drop} of a flow, or select"
+        windows = _of_windows(*alone)
+        kept = [name for name in (old if side == SIDES[0] else new) if name not in names]
+        listed = ", ".join(map(repr, kept[:MOST_NAMES])) + ", ..." * (len(kept) > MOST_NAMES)
+        advice = "select" if windows else f"leave them out, as by {side}.select({listed}) of a flow, or select"
         raise UnknownColumn(
             f"old and new have different columns: {' and '.join(told)}: {advice} those to compare{windows}"
         )

@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from uncombine.cli.command_line import main
@@ -39,6 +41,28 @@ def test_a_decimal_comma(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "give --delimiter ';'" in capsys.readouterr().err
     assert main(["laws", "uncombine:Sum", "--values", both[0]]) == 2
     assert "give --delimiter ';'" in capsys.readouterr().err
+
+
+def test_a_wrong_number_makes_no_text_of_a_column_with_a_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, hand = tmp_path / "a.csv", tmp_path / "hand.csv"
+    path.write_text("k;time;x\n01;27/10/2024 00:30:00;22,8\n01;27/10/2024 23:30:00;1,2\n01;28/10/2024 00:10:00;abc\n")
+    csv = ["--delimiter", ";", "--decimal-point", ","]
+    times = ["--time", "time", "--time-format", "%d/%m/%Y %H:%M:%S", "--time-zone", "Europe/Paris"]
+    replay = ["replay", str(path), *csv, *times, "--window", "calendar day Europe/Paris", "--final"]
+    assert main([*replay, "--combine", "s=sum:x"]) == 2
+    assert "'x' is string: give its type, as by --type seconds=float64" in capsys.readouterr().err
+    assert main([*replay, "--combine", "s=sum:x", "--type", "x=float64"]) == 0
+    given = capsys.readouterr()
+    assert given.out.splitlines()[1].split() == ["2024-10-26", "22:00:00Z", "2024-10-27", "23:00:00Z", "24.0"]
+    assert "1 row cannot be read and is left out, the first in line 4" in given.err
+    for wrong, says in (("y=float64", "--type needs column 'y'"), ("x=flat", "--type takes COLUMN=TYPE")):
+        assert main([*replay, "--combine", "s=sum:x", "--type", wrong]) == 2
+        assert says in capsys.readouterr().err
+    hand.write_text("k;x\n01;22,8\n")
+    pq.write_table(pa.table({"k": ["01"], "x": [22.8]}), tmp_path / "hand.parquet")
+    assert main(["compare", str(tmp_path / "hand.parquet"), str(hand), *csv]) == 0
 
 
 def test_a_row_that_is_an_error_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,7 +149,7 @@ def test_each_column_has_values_of_the_user(
 def values(*texts: str, column: list[str] | None = None) -> list[Any]:
     """The values of each column, and its type; or its type alone, if it is named."""
     arguments = argparse.Namespace(
-        values=list(texts), column=column, format=None, delimiter=None, encoding=None, decimal_point=None
+        values=list(texts), column=column, format=None, delimiter=None, encoding=None, decimal_point=None, type=[]
     )
     taken = law_values(arguments) or ()
     return [one if isinstance(one, pa.DataType) else (one.to_pylist(), str(one.type)) for one in taken]
