@@ -106,7 +106,8 @@ def progress_of(report: Any) -> Progress:
 
     Where it touched no state, it has the state that the batch before it left, as far as that is known here.
     """
-    return LAST_BATCHES.completed(str(_value(report, "id")), _as_reported(report))
+    id = report.get("id") if isinstance(report, Mapping) else report.id
+    return LAST_BATCHES.completed(str(id), _as_reported(report))
 
 
 def taken(event: Mapping[str, Any]) -> Progress:

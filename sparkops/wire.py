@@ -52,7 +52,7 @@ def shard_ids(partitions: int, place: int = 0) -> tuple[int, ...]:
 
     >>> from uncombine.sparkops.wire import shard_ids
     >>> shard_ids(2), shard_ids(2, 1)
-    ((2, 0), (3, 1))
+    ((2, 0), (4, 1))
     """
     numbers: list[list[int]] = [[] for _ in range(partitions)]
     number = 0
