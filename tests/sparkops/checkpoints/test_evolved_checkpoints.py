@@ -166,7 +166,7 @@ def test_a_combiner_without_a_history_is_null_for_windows_that_began_before(
 
 def test_a_checkpoint_without_state_is_not_evolved(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    files = uc.Files(str(tmp_path / "in"), order="name", schema=SCHEMA)
+    files = uc.Files(str(tmp_path / "in"), format="parquet", order="name", schema=SCHEMA)
     rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=1))
     one = rows.window("1 minute", "each row", allowed_lateness="1 hour").combine(by="user", n=uc.Count())
     run(one, URLS[0], tmp_path, "old")
