@@ -111,8 +111,8 @@ def files_of(path: str, arguments: argparse.Namespace, **options: Any) -> Files:
     with reading_files(arguments):
         schema = files.described(listing, streaming=True).schema
     for name, kind in types.items():
-        if name in schema.names:
-            schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+        require_column(name, schema.names, "--type")
+        schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
     return Files(path, format=named, schema=schema, **options)
 
 
@@ -184,8 +184,6 @@ def _source(arguments: argparse.Namespace) -> LocalFiles:
     on_bad_row = getattr(arguments, "on_bad_row", None)
     files = files_of(arguments.file, arguments, on_bad_row=on_bad_row)
     listing = files.listed()
-    for name, _ in map(_type_of, arguments.type):
-        require_column(name, files.described(listing, streaming=True).schema.names, "--type")
     with reading_files(arguments):
         described = files.described(listing, streaming=True)
     return LocalFiles(

@@ -106,13 +106,9 @@ class LiveTable:
         with _own_error_last():
             self.query.processAllAvailable()
 
-    def hurry(self) -> None:
-        """Wait for nothing any more, such as a database that is away: the query is about to stop."""
-        self._keeper.hurry()
-
     def stop(self) -> None:
         """Stop the query; the table stays as it is."""
-        self.hurry()
+        self._keeper.hurry()
         try:
             self.query.stop()
         finally:

@@ -92,4 +92,4 @@ class _Batches:
         self.take(self.made.result(), packed, batch)
 
 
-__all__ = ["Take", "start_tables"]
+__all__ = ["Take", "all_hurry", "start_tables"]

@@ -18,7 +18,7 @@ from ..batches import changes_of_panes, changes_of_rows, keeps_keys
 from ..inputs import Input
 from ..routes.together_route import TogetherRoute
 from ..tables.live_table import LiveTable, apply_packed
-from ..tables.table_query import start_tables
+from ..tables.table_query import all_hurry, start_tables
 from ..tables.table_start import TableStart
 from .together_streams import together_route
 
@@ -34,8 +34,9 @@ class LiveTables(Mapping[str, LiveTable]):
     batch; two tables may be a batch apart. The end of a `with` block stops the query.
     """
 
-    def __init__(self, query: StreamingQuery, tables: Mapping[str, LiveTable]) -> None:
-        self.query, self._tables = query, tables
+    def __init__(self, query: StreamingQuery, keepers: Mapping[str, Keeper], checkpoint: str) -> None:
+        self.query, self._keepers = query, list(keepers.values())
+        self._tables = {name: LiveTable(query, keeper, checkpoint) for name, keeper in keepers.items()}
 
     def __getitem__(self, name: str) -> LiveTable:
         if name not in self._tables:
@@ -50,10 +51,11 @@ class LiveTables(Mapping[str, LiveTable]):
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         """Wait for the end of the query, as its own method does."""
-        ended = None
-        for table in self._tables.values():
-            ended = table.awaitTermination(timeout)
-        return ended
+        try:
+            return next(iter(self._tables.values())).awaitTermination(timeout)
+        finally:
+            if not self.query.isActive:
+                self._close()
 
     def processAllAvailable(self) -> None:  # noqa: N802
         """Wait until the tables have all rows that are there, as the query's own method does."""
@@ -61,10 +63,15 @@ class LiveTables(Mapping[str, LiveTable]):
 
     def stop(self) -> None:
         """Stop the query; the tables stay as they are."""
-        for table in self._tables.values():
-            table.hurry()
-        for table in self._tables.values():
-            table.stop()
+        all_hurry(self._keepers)
+        try:
+            self.query.stop()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        for keeper in self._keepers:
+            keeper.close()
 
     def __enter__(self) -> LiveTables:
         return self
@@ -101,8 +108,7 @@ def live_tables(
         route, tuple(layouts), tuple(keeps_keys(*one) for one in zip(settled.values(), layouts, strict=True))
     )
     query, keepers = start_tables(input.spark, route.df(), tables, take, options, wakes=route.wakes)
-    made = zip(flows, keepers, strict=True)
-    return LiveTables(query, {name: LiveTable(query, keeper, options.checkpoint) for name, keeper in made})
+    return LiveTables(query, dict(zip(flows, keepers, strict=True)), options.checkpoint)
 
 
 @dataclass(frozen=True)
