@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..metrics.receivers import RECEIVERS
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("uncombine")
 
+_KEPT = 1_000
+"""The number of runs whose ends are remembered."""
+
 _OWN_ERROR = re.compile(r"^(?:uncombine\.errors\.(\w+: .*)|(ModuleNotFoundError: a worker of Spark .*))$", re.MULTILINE)
 
 
@@ -40,7 +44,7 @@ class ProgressLog:
     A query of something else than a flow has none.
 
     >>> log = ProgressLog()
-    >>> log.name("q", "table 'totals' of shop.db")
+    >>> log.begin("q", "r", table="table 'totals' of shop.db")
     >>> log.name_of({"id": "q", "runId": "r", "batchId": 7})
     "table 'totals' of shop.db"
     >>> log.name_of({"id": "other", "runId": "s", "batchId": 7})
@@ -51,10 +55,23 @@ class ProgressLog:
         """The names of tables by the ids of their queries."""
         self._runs: dict[str, tuple[str, str]] = {}
         """The names of queries in lines and in metrics, by the ids of their runs."""
+        self._ended: dict[str, Mapping[str, Any] | None] = {}
+        """The last runs that have ended; with the report of the end, if nothing was heard of the run before."""
+        self._lock = Lock()
 
-    def name(self, query: str, table: str) -> None:
-        """Call the query with this id by the name of its table."""
-        self._tables[query] = table
+    def begin(self, query: str, run: str, name: str | None = None, table: str | None = None) -> None:
+        """A run of a query over a flow has begun: `name` is the query's own, and it is called by that of its table."""
+        if table is not None:
+            self._tables[query] = table
+        short = table or name or query
+        with self._lock:
+            heard, end = run in self._ended, self._ended.pop(run, None)
+            if heard and end is None:
+                return  # its batches and its end were heard before the one who started it comes to say so
+            METRICS.begin(short)
+            self._runs[run] = table or f"the query {short!r}", short
+        if end is not None:
+            self.end(end)
 
     def name_of(self, event: Mapping[str, Any]) -> str | None:
         """The name of the query of a batch; None if it is none of a flow."""
@@ -83,12 +100,17 @@ class ProgressLog:
 
     def end(self, event: Mapping[str, Any]) -> None:
         """Log the end of a run of a query, and forget the run."""
-        LATE.end(event["runId"])
-        run, table = self._runs.pop(event["runId"], None), self._tables.get(event["id"])
-        if run is None and table is None:
-            return
-        name, short = run or (str(table), str(table))
-        METRICS.end(short, event.get("exception") is not None)
+        run = event["runId"]
+        LATE.end(run)
+        with self._lock:
+            names = self._runs.pop(run, None)
+            self._ended[run] = None if names else event
+            if len(self._ended) > _KEPT:
+                del self._ended[next(iter(self._ended))]
+            if names is None:
+                return
+            name, short = names
+            METRICS.end(short, event.get("exception") is not None)
         if (words := event.get("exception")) is None:
             LOGGER.info("%s: the query has ended", name)
         else:

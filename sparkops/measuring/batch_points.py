@@ -32,6 +32,11 @@ class QueryMetrics:
         RECEIVERS.take([*_of_batch(query, event, span), *_of_flows(query, event, progress)], query)
         RECEIVERS.span(span)
 
+    def begin(self, query: str) -> None:
+        """Send that a query runs, before its first batch: the sum of its failures begins at 0."""
+        if RECEIVERS.on:
+            RECEIVERS.take([Point(of.RUNNING, (query,), 1), Point(of.FAILURES, (query,), 0)], query)
+
     def end(self, query: str, failed: bool) -> None:
         """Send the end of a run of a query."""
         if RECEIVERS.on:

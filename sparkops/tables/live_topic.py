@@ -28,7 +28,7 @@ from ...tables.target import NONE_YET
 from ..checkpoints.positions import in_shards, seed_at_start, started_at
 from ..ending import end_without_input
 from ..inputs import DataFrameInput, column
-from ..progress_log import LOG, listen
+from ..progress_log import listen
 from ..query_log import is_checkpoint, last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
@@ -71,8 +71,8 @@ def live_topic(
     listen(spark)
     name = f"topic {output.topic} of Kafka at {output.cluster.servers}"
     ready = ready.trigger(**trigger) if trigger else ready
-    query = started(ready.start, lambda: function.called, f"{name}: a query starts with checkpoint {checkpoint}")
-    LOG.name(str(query.id), name)
+    begins = f"{name}: a query starts with checkpoint {checkpoint}"
+    query = started(ready.start, lambda: function.called, begins, name)
     if endless:
         end_without_input(query, begun)
     return query

@@ -14,7 +14,7 @@ from ...flows.tuning import LiveQuery
 from ...tables import Keeper
 from ...tables.target import NONE_YET
 from ..ending import end_without_input
-from ..progress_log import LOG, listen
+from ..progress_log import listen
 from ..query_log import last_commit, last_plan
 from ..starting import BatchFunction, started
 from .table_start import TableStart
@@ -53,8 +53,7 @@ def start_tables(
     listen(spark)
     begins = f"after batch {done} of checkpoint {checkpoint}" if done > NONE_YET else f"a new checkpoint {checkpoint}"
     name = ", ".join(table.place.name for table in tables)
-    query = started(ready.start, lambda: batches.called, f"{name}: a query starts {begins}")
-    LOG.name(str(query.id), name)
+    query = started(ready.start, lambda: batches.called, f"{name}: a query starts {begins}", name)
     keepers: list[Keeper] = []
     try:
         for table in tables:

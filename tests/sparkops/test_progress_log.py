@@ -13,11 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from kept_metrics import KeptMetrics
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from streams import START, changed, read_stream, written
 
 import uncombine as uc
+from uncombine.metrics import instruments as of
 from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
 from uncombine.sparkops.progress_log import ProgressLog, listen
 from uncombine.sparkops.spark_private import await_events
@@ -41,7 +43,7 @@ def test_a_batch_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
         log.batch(event(name="visits", runId="s"))
         log.batch(event(observedMetrics={"other": {"x": 1}}, runId="t"))
         log.batch({"id": "of others", "runId": "u", "batchId": 0, "durationMs": {}})
-        log.name("q", "table 'totals' of shop.db")
+        log.begin("q", "r", table="table 'totals' of shop.db")
         log.batch({"id": "q", "runId": "r", "batchId": 8, "durationMs": {"triggerExecution": 900}})
     line = "batch 7, 1.2 s: 10 rows in, 2 panes (2 late), 0 retracted, 0 rows left out, watermark"
     assert [words.partition(line)[0] for words in caplog.messages[:2]] == ["the query 'q': ", "the query 'visits': "]
@@ -72,6 +74,26 @@ def test_an_end_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
         ("ERROR", "the query 'q': the query has failed: TableMismatch: t is gone"),
         ("ERROR", "the query 'q': the query has failed: java.lang.IllegalStateException: full"),
     ]
+
+
+def test_a_query_that_fails_before_its_first_batch(caplog: pytest.LogCaptureFixture) -> None:
+    """Its end may be heard before the one who started it says so; each run is told of once."""
+    log, failed = ProgressLog(), {"id": "q", "exception": "boom"}
+    with KeptMetrics() as kept, caplog.at_level(logging.INFO, "uncombine"):
+        log.begin("q", "r", "visits")
+        assert (kept[of.RUNNING, ("visits",)], kept[of.FAILURES, ("visits",)]) == (1, 0)
+        log.end({"runId": "r", **failed})
+        assert (kept[of.RUNNING, ("visits",)], kept[of.FAILURES, ("visits",)]) == (0, 1)
+        log.end({"runId": "s", **failed})  # of nobody, until somebody says so
+        assert kept[of.FAILURES, ("visits",)] == 1
+        log.begin("q", "s", "visits")
+        assert (kept[of.RUNNING, ("visits",)], kept[of.FAILURES, ("visits",)]) == (0, 2)
+        log.batch(event(runId="t", name="visits"))
+        log.end({"runId": "t", "id": "q", "exception": None})
+        log.begin("q", "t", "visits")  # too late to say it
+        assert (kept[of.RUNNING, ("visits",)], kept[of.FAILURES, ("visits",)]) == (0, 2)
+    ends = [words for words in caplog.messages if "batch 7" not in words]
+    assert ends == [*2 * ["the query 'visits': the query has failed: boom"], "the query 'visits': the query has ended"]
 
 
 def test_nothing_is_said_that_nobody_asked_for(caplog: pytest.LogCaptureFixture) -> None:
