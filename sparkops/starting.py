@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from .progress_log import LOG
 from .spark_private import has_jobs
 
 if TYPE_CHECKING:
@@ -26,14 +27,27 @@ LOGGER = logging.getLogger("uncombine")
 TOO_LATE = "Python worker failed to connect back"
 """The words of Spark's error."""
 
+_INTERRUPTIONS = (
+    "java.lang.InterruptedException",
+    "java.io.InterruptedIOException",
+    "java.nio.channels.ClosedByInterruptException",
+)
+_STOPPED = f"py4j.protocol.Py4JJavaError: An error occurred while calling a batch: {_INTERRUPTIONS[0]}"
+"""The words by which Spark knows that a function of batches was interrupted."""
+
 LONGEST, EVERY = 60.0, 0.05
 """The seconds for which a start waits at most to see that its process has connected, and between two looks."""
 
 
 def started(
-    start: Callable[[], StreamingQuery], begun: Callable[[], bool] = lambda: False, words: str = "a query starts"
+    start: Callable[[], StreamingQuery],
+    begun: Callable[[], bool] = lambda: False,
+    words: str = "a query starts",
+    table: str | None = None,
 ) -> StreamingQuery:
     """Start a query, once more if its process on the driver came too late; `begun` may say that a batch has begun.
+
+    `table` is the name of a table that it keeps, by which the log and the metrics call it.
 
     The log says so in these words, since a first batch takes long and shows nothing. The function comes back when the
     first batch has tasks, or the query waits for data. A query is not tried again over Spark Connect, where the process
@@ -41,13 +55,17 @@ def started(
     """
     LOGGER.info("%s: waiting for its first batch, for which Spark starts Python processes", words)
     query = start()
-    if ".connect." in type(query).__module__ or not _too_late(query, begun):
-        return query
-    return start()
+    if ".connect." not in type(query).__module__ and _too_late(query, begun):
+        query = start()
+    LOG.begin(str(query.id), str(query.runId), query.name, table)
+    return query
 
 
 class BatchFunction:
-    """A function of batches that knows if it was called.
+    """A function of batches that knows if it was called, and is short about it when the query is stopped meanwhile.
+
+    Spark looks for an interruption in the text of its error, with an expression that takes a frame for each sign: over
+    the trace of Java its stack overflows, and a thousand lines of it would be printed at each stop.
 
     >>> function = BatchFunction(print)
     >>> function("rows", 1), function.called
@@ -60,7 +78,12 @@ class BatchFunction:
 
     def __call__(self, *batch: Any) -> Any:
         self.called = True
-        return self.function(*batch)
+        try:
+            return self.function(*batch)
+        except Exception as error:
+            if any(name in str(error) for name in _INTERRUPTIONS):
+                raise RuntimeError(_STOPPED) from None
+            raise
 
 
 def _too_late(query: StreamingQuery, begun: Callable[[], bool]) -> bool:

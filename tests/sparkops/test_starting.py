@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from streams import START, changed, read_stream, written
 
 import uncombine as uc
 from uncombine.sparkops import starting
-from uncombine.sparkops.starting import TOO_LATE, started
+from uncombine.sparkops.starting import TOO_LATE, BatchFunction, started
 
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC")})
 
@@ -24,7 +25,8 @@ class Query:
     """A query that fails with this message at the second look, or has a batch."""
 
     def __init__(self, fails: str | None, message: str = "Processing new data") -> None:
-        self.fails, self.looks, self.status, self.runId = fails, 0, {"message": message}, "none"
+        self.fails, self.looks, self.status = fails, 0, {"message": message}
+        self.id, self.runId, self.name = "id", "none", None
 
     def awaitTermination(self, timeout: float) -> bool:
         self.looks += 1
@@ -59,6 +61,28 @@ def test_a_start_does_not_wait_for_more_than_it_must(monkeypatch: pytest.MonkeyP
     far: Any = type("Query", (Query,), {"__module__": "pyspark.sql.connect.streaming.query"})(TOO_LATE)
     assert started(lambda: far) is far
     assert far.looks == 0
+
+
+def test_a_batch_that_a_stop_interrupts_is_told_in_a_line() -> None:
+    """Spark's own expression for it overflows the stack on a long text."""
+
+    def failing(text: str) -> str:
+        def batch() -> None:
+            raise RuntimeError(text)
+
+        try:
+            BatchFunction(batch)()
+        except Exception:
+            return traceback.format_exc()
+        return ""
+
+    trace = "\n\tat java.base/java.util.concurrent.locks" * 100
+    head = "An error occurred while calling o1.collectToPython.\n: "
+    stopped = failing(f"{head}java.lang.InterruptedException{trace}")
+    words = stopped[stopped.index("py4j.protocol.Py4JJavaError: An error occurred while calling") :]
+    assert words.endswith("java.lang.InterruptedException\n")
+    assert len(words) < 200
+    assert "java.io.IOException: disk" + trace in failing(f"{head}java.io.IOException: disk{trace}")
 
 
 @pytest.mark.soak
