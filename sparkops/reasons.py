@@ -236,7 +236,7 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
         before = [row for row in rows if row["step"] < step.number and row["source"] != _OF_A_STEP]
         own = [row for row in before if row["watermark"] == own[0]["watermark"]] or before[-1:]
     if not own:
-        return ""
+        return _all_idle(sources, step)
     first, others = own[0], len(own) - 1
     inputs = {row["input"] for row in sources if row["step"] == first["step"]}
     texts = next((one.made_by.get("inputs") for one in state.steps if one.number == first["step"]), None)
@@ -248,6 +248,16 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
     left = 0 if first["end"] is None else first["end"] - first["offset"]
     behind = f", and is {left:,} offsets behind its end" if left else ""
     return f" because {name}{where}{more} had no later time{since}{behind}"
+
+
+def _all_idle(sources: Sequence[Mapping[str, Any]], step: StoredStep) -> str:
+    """That no source holds the watermark, since all of them are idle, as the end of a sentence."""
+    rows = [row for row in sources if row["step"] <= step.number and row["source"] != _OF_A_STEP]
+    if not rows or not all(row["idle"] for row in rows):
+        return ""
+    since = _text(max(row["last_report"] for row in rows))
+    are = "its source is" if len(rows) == 1 else f"all its {len(rows):,} sources are"
+    return f" because {are} idle, the last one since {since}, and moves with their next row"
 
 
 def _waiting(step: StoredStep, row: Mapping[str, Any], holder: str, key: Mapping[str, Any]) -> str:

@@ -35,10 +35,10 @@ from ..session import session
 from ..sql_types import spark_schema
 from .deleted import delete_rows
 from .instants import instant_of, timestamps_of
-from .positions import is_evolved
 from .rows import PARTS, part_named, shown_state
 from .seeds import operators, positions, seed_of_checkpoint
 from .shards import StoredShards
+from .unended import unended
 
 _SOURCES = pa.schema(
     {"step": pa.int64(), "input": pa.int64(), "source": pa.string()}
@@ -384,15 +384,8 @@ def checkpoint(path: str | PathLike[str] | KeepsCheckpoint, *, spark: SparkSessi
     path = fspath(path if isinstance(path, str | PathLike) else path.checkpoint)
     found = spark or SparkSession.getActiveSession() or session("uncombine checkpoint", cores=1)
     batch = last_commit(found, path)
-    if batch < 0 and is_evolved(path):
-        raise InvalidArgument(
-            f"the query of {path!r} has not ended a batch since uc.evolve() made its checkpoint: start it once, or see "
-            "the former one"
-        )
     if batch < 0:
-        raise InvalidArgument(
-            f"{path!r} is no checkpoint of a streaming query that has ended a batch: it has no folder 'commits'"
-        )
+        raise InvalidArgument(unended(found, path))
     return Checkpoint(path=path, batch=batch, spark=found)
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
+from uncombine.sparkops.reasons import _all_idle
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
 ROWS = [(0, "a", 1), (1, "b", 2), (70, "a", 3), (5, "c", 4), (6, "c", 5), (20, None, 1)]
@@ -107,6 +108,12 @@ def test_the_source_that_holds_the_watermark_is_named(spark: SparkSession, tmp_p
     said = uc.why(tmp_path / "c", window="1970-01-01")
     assert "window 1970-01-01 00:00:00 - 00:01:00 has 1 row, was shown once and has had none since" in said
     assert "which is 1969-12-31 23:59:30 because source a has had no later time since" in said
+    idle = {"source": "a", "step": 1, "input": 1, "idle": True, "holds": False, "last_report": at(7)}
+    step = uc.checkpoint(tmp_path / "c", spark=spark).steps[1]
+    assert _all_idle([idle, {**idle, "source": "b", "last_report": at(9)}], step) == (
+        " because all its 2 sources are idle, the last one since 1970-01-01 00:00:09, and moves with their next row"
+    )
+    assert _all_idle([idle, {**idle, "idle": False}], step) == ""
     hour = uc.why(tmp_path / "c", window=("1970-01-01 00:00", "1970-01-01 01:00"))
     assert hour.startswith("window 1970-01-01 00:00:00 - 01:00:00 has 2 rows and has not been shown: it waits until")
     assert "because source a has had no later time since" in hour

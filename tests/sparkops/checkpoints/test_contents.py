@@ -131,6 +131,18 @@ def test_the_rows_of_other_steps(spark: SparkSession, tmp_path: Path) -> None:
     assert sum(joined.rows.values()) == found.rows(2, "left rows").num_rows + found.rows(2, "right rows").num_rows
 
 
+def test_a_query_in_its_first_batch_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "a", ROWS)
+    rows = uc.flow(uc.Files(str(tmp_path / "in"), order="name"), spark=spark, streaming=True, watermark="30 seconds")
+    ran(rows.window("1 minute").combine(n=uc.Count()), tmp_path / "c")
+    for commit in (tmp_path / "c" / "commits").iterdir():
+        commit.unlink()
+    with pytest.raises(InvalidArgument, match="has not ended its first batch yet: ask again when it has"):
+        uc.why(tmp_path / "c")
+    with pytest.raises(InvalidArgument, match="is no checkpoint of a streaming query"):
+        uc.checkpoint(tmp_path / "in")
+
+
 def test_a_folder_that_spark_cannot_read_is_told(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's reader of states escapes the path once more than it reads it."""
     put(tmp_path / "in", "a", ROWS)
