@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -145,8 +145,6 @@ def _value(name: str, text: str, kind: str | None) -> Any:
 
 
 def _checkpoint(arguments: argparse.Namespace) -> int:
-    if sum(map(bool, (arguments.rows, arguments.largest, arguments.sources, arguments.counts))) > 1:
-        raise InvalidArgument("checkpoint shows one thing: give one of --rows, --largest, --sources and --counts")
     from ..sparkops.checkpoints.contents import opened_checkpoint
 
     with opened_checkpoint(arguments.path) as found:
@@ -155,28 +153,36 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
 
 
 def _asked(found: Checkpoint, arguments: argparse.Namespace) -> str:
-    """The part of a checkpoint that was asked for, as text; its steps if none was."""
-    if arguments.rows is not None:
-        return _told(found.rows(arguments.rows, arguments.part), arguments.json)
-    if arguments.largest is not None:
-        every = [found.largest(step.number, arguments.largest) for step in found.steps]
-        return "\n\n".join(_told(table, arguments.json) for table in every)
-    if arguments.sources:
-        return _told(found.sources(), arguments.json)
-    if arguments.counts:
-        counts = {f"step {step.number}": dict(step.counts) for step in found.steps}
-        if arguments.json:
-            return json.dumps(counts)
-        lines = [[name, why, f"{count:,}"] for name, some in counts.items() for why, count in some.items()]
-        return TablePreview(rows=lines, numbers=[False, False, True]).text()
-    if arguments.json:
+    """The parts of a checkpoint that were asked for, as text; its steps if none was."""
+    parts = dict(_parts(found, arguments))
+    if not parts:
         steps = [{**asdict(step), "made_by": dict(step.made_by)} for step in found.steps]
-        return json.dumps({"path": found.path, "batch": found.batch, "steps": steps}, default=str)
-    return str(found)
+        contents = {"path": found.path, "batch": found.batch, "steps": steps}
+        return json.dumps(contents, default=str) if arguments.json else str(found)
+    if arguments.json:
+        values = {name: part if isinstance(part, dict) else part.to_pylist() for name, part in parts.items()}
+        return json.dumps(values if len(values) > 1 else next(iter(values.values())), default=str)
+    texts = {name: _text(part) for name, part in parts.items()}
+    return "\n\n".join(f"{name}:\n{text}" if len(texts) > 1 else text for name, text in texts.items())
 
 
-def _told(table: pa.Table, as_json: bool) -> str:
-    return json.dumps(table.to_pylist(), default=str) if as_json else shown_rows(table, title="", whole=True).text()
+def _parts(found: Checkpoint, arguments: argparse.Namespace) -> Iterator[tuple[str, pa.Table | dict[str, Any]]]:
+    if arguments.rows is not None:
+        yield f"rows of step {arguments.rows}", found.rows(arguments.rows, arguments.part)
+    if arguments.largest is not None:
+        for step in found.steps:
+            yield f"largest rows of step {step.number}", found.largest(step.number, arguments.largest)
+    if arguments.sources:
+        yield "sources", found.sources()
+    if arguments.counts:
+        yield "counts", {f"step {step.number}": dict(step.counts) for step in found.steps}
+
+
+def _text(part: pa.Table | dict[str, Any]) -> str:
+    if not isinstance(part, dict):
+        return shown_rows(part, title="", whole=True).text()
+    lines = [[name, why, f"{count:,}"] for name, some in part.items() for why, count in some.items()]
+    return TablePreview(rows=lines, numbers=[False, False, True]).text()
 
 
 __all__ = ["add_check", "add_checkpoint", "add_why"]

@@ -99,7 +99,6 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
         (["laws", "mine.py:Spread"], "laws takes a module and not a file: write mine:Spread in its folder"),
         (["laws", "nowhere"], "laws takes MODULE:NAME"),
         (["laws", "no_such_module:x"], "No module named 'no_such_module'"),
-        (["checkpoint", "nowhere", "--sources", "--counts"], "one thing: give one of --rows, --largest, --sources and"),
         (["why", "nowhere", "--key", "user"], "--key names a column and its value, such as --key user=ada, but is"),
         (["why", "nowhere", "--row", "ada"], "--row is a row as JSON, such as"),
         (
@@ -173,6 +172,10 @@ def test_a_checkpoint_shows_what_it_holds(spark: Any, tmp_path: Path, capsys: py
     assert "watermark" in asked("--sources").splitlines()[0]
     assert json.loads(asked("--counts", "--json"))["step 1"].keys() == {"dropped", "finished", "unassigned", "bad"}
     assert "dropped" in asked("--counts")
+    several = ["--rows", "1", "--sources", "--counts", "--largest", "2"]
+    heads = ["rows of step 1", *(f"largest rows of step {n}" for n in (1, 2, 3, 4)), "sources", "counts"]
+    assert [line[:-1] for line in asked(*several).splitlines() if line.endswith(":")] == heads
+    assert list(json.loads(asked(*several, "--json"))) == heads
     assert main(["why", str(folder)]) == 0
     assert capsys.readouterr().out.strip() == uc.why(found)
     by = [name for name, _ in found.steps[0].made_by["by"]]
