@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from public_names import PUBLIC
 
 import uncombine as uc
 from uncombine.combiners.plan import Plan
@@ -97,7 +98,7 @@ def test_combiners_are_values_that_read_back() -> None:
         uc.Sum("x") / uc.Count(),
         uc.Sum(uc.col("x") * 2),
     ):
-        again = eval(repr(combiner), {**vars(uc), "col": uc.col})
+        again = eval(repr(combiner), PUBLIC)
         assert again == combiner
         assert hash(again) == hash(combiner)
     assert uc.Sum("x") != uc.Sum("y")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def test_every_format_gives_what_pandas_gives(spark: SparkSession, tmp_path: Pat
 def test_large_files_are_read_in_parts(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = write(tmp_path / "in", "parquet")
     flow = uc.flow(str(tmp_path / "in"), spark=spark)
-    monkeypatch.setattr(sys.modules["uncombine.sparkops.files_input"], "LARGE", 2_000)
+    monkeypatch.setattr("uncombine.sparkops.files_input.LARGE", 2_000)
     assert flow.source.input._files_now([]).count() > 3
     assert keyed(totals(flow)) == expected(table)
 

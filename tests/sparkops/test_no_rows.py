@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import uncombine as uc
-from uncombine.sparkops import combine_per_key
+from uncombine.sparkops.per_key import combine_per_key
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64(), "w": pa.int64()})
 DDL = "ts timestamp, k string, x bigint, w bigint"

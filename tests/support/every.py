@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from chunks import in_chunks
+from public_names import PUBLIC
 
 import uncombine as uc
 from uncombine.combiners.laws import subjects
@@ -76,7 +77,7 @@ def _over(combiner: uc.Combiner, columns: dict[str, pa.DataType]) -> uc.Combiner
     text = repr(combiner)
     for role, kind in columns.items():
         text = text.replace(f"'{role}'", f"'{role}_{NAMED[kind]}'")
-    made = eval(text, vars(uc).copy())  # a repr evaluates back
+    made = eval(text, PUBLIC.copy())  # a repr evaluates back
     assert isinstance(made, uc.Combiner)
     return made
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from public_names import PUBLIC
 from seeds import seeds
 
 import uncombine as uc
@@ -58,7 +59,7 @@ def tree(rng: random.Random, depth: int) -> uc.Trigger:
 @pytest.mark.parametrize("seed", seeds(60))
 def test_the_text_reads_back_to_an_equal_trigger(seed: int) -> None:
     trigger = tree(random.Random(seed), seed % 4)
-    again = eval(repr(trigger), vars(uc))
+    again = eval(repr(trigger), PUBLIC)
     assert as_trigger(repr(trigger)) == again == trigger
     assert hash(again) == hash(trigger)
     assert repr(again) == repr(trigger)
@@ -132,7 +133,7 @@ def big(table: pa.Table) -> pa.Array:
 def test_functions_are_shown_by_name() -> None:
     """An address would differ from run to run."""
     assert repr(uc.OnResult(big)) == "OnResult(big)"
-    assert eval("OnResult(big)", {**vars(uc), "big": big}) == uc.OnResult(big)
+    assert eval("OnResult(big)", {**PUBLIC, "big": big}) == uc.OnResult(big)
     assert uc.OnResult(big).explain() == "when the result satisfies big"
     assert repr(uc.OnPunctuation(lambda table: table)) == "OnPunctuation(<lambda>)"
 

@@ -20,8 +20,7 @@ from streams import changed
 
 import uncombine as uc
 from uncombine.flows.flow import Flow
-from uncombine.sparkops import combine_per_key
-from uncombine.sparkops.combine_per_key import per_key
+from uncombine.sparkops.per_key import combine_per_key, per_key
 
 UTC = pa.timestamp("us", "UTC")
 START = 1_700_000_000_000_000

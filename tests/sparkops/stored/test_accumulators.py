@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from public_names import PUBLIC
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -488,7 +489,7 @@ def test_a_stream_is_refused(spark: SparkSession) -> None:
 def test_an_accumulator_is_a_value(scores: Any) -> None:
     best = uc.Accumulator(uc.Max("score"), "best", schema=scores)
     assert repr(best) == "Accumulator(Max('score'), 'best', schema='score bigint')"
-    assert eval(repr(best), {**vars(uc), "Accumulator": uc.Accumulator}) == best
+    assert eval(repr(best), {**PUBLIC, "Accumulator": uc.Accumulator}) == best
     assert repr(uc.Accumulator(uc.Count())) == "Accumulator(Count())"
     assert uc.Accumulator(uc.Count()).name == "Count()"
     assert len({best, uc.Accumulator(uc.Max("score"), "best", schema="size int, score long"), COUNT}) == 2

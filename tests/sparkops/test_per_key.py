@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 from seeds import share
 
 import uncombine as uc
-from uncombine.sparkops import combine_per_key
-from uncombine.sparkops.combine_per_key import per_key
+from uncombine.sparkops.per_key import combine_per_key, per_key
 
 
 @pytest.mark.parametrize("form", share([(300, 0.2), (1, 0.0), (1, 1.0), (0, 0.0)]), ids=str)
