@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -114,11 +115,15 @@ def _why(arguments: argparse.Namespace) -> int:
     from ..sparkops.checkpoints.contents import opened_checkpoint
     from ..sparkops.reasons import why
 
-    with opened_checkpoint(arguments.path) as found:
+    with opened_checkpoint(arguments.path, _tell) as found:
         kinds = {name: kind for step in found.steps for name, kind in step.made_by.get("by", ())}
         key = {name: _value(name, text, kinds.get(name)) for name, _, text in pairs}
         print(why(found, window=arguments.window, row=row, **key))
     return 0
+
+
+def _tell() -> None:
+    print("uncombine: starting Spark, which reads the checkpoint", file=sys.stderr)
 
 
 def _row(text: str) -> Mapping[str, Any]:
@@ -147,7 +152,7 @@ def _value(name: str, text: str, kind: str | None) -> Any:
 def _checkpoint(arguments: argparse.Namespace) -> int:
     from ..sparkops.checkpoints.contents import opened_checkpoint
 
-    with opened_checkpoint(arguments.path) as found:
+    with opened_checkpoint(arguments.path, _tell) as found:
         print(_asked(found if arguments.batch is None else found.at(arguments.batch), arguments))
     return 0
 

@@ -124,7 +124,7 @@ def prometheus(port: int, *, host: str = "127.0.0.1") -> Exporter:
     True
     """
     try:
-        from prometheus_client import CollectorRegistry, start_http_server
+        from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
     except ModuleNotFoundError:
         raise LibraryMissing(
             "uc.metrics.prometheus() needs prometheus_client: install it with pip install 'uncombine[prometheus]'"
@@ -133,6 +133,7 @@ def prometheus(port: int, *, host: str = "127.0.0.1") -> Exporter:
         raise TypeMismatch(f"port= is a number such as 9464, but was given {port!r}")
     numbers, registry = PrometheusNumbers(), CollectorRegistry()
     registry.register(numbers)
+    ProcessCollector(registry=registry)  # the start of the program, by which restarts are counted
     try:
         server, thread = start_http_server(port, host, registry)
     except (OSError, OverflowError) as error:

@@ -22,6 +22,8 @@ from ..windows.times import FIRST, LAST
 from .checkpoints.contents import Checkpoint, StoredStep, checkpoint
 from .checkpoints.instants import timestamps_of
 from .checkpoints.row_reasons import first_expiry, row_reason
+from .checkpoints.unended import NoBatchYet
+from .query_log import last_commit
 from .spark_private import checkpoint_of
 from .sql_types import arrow_type
 from .tables.live_table import LiveTable
@@ -51,6 +53,7 @@ def why(
     """Say in a sentence why a window has not been shown, or what it waits for next; or what would become of a row now.
 
     It is asked of the state after the last batch that is done, so the query may be running, and nothing is changed.
+    Spark reads the state, which takes seconds or, on a busy machine, minutes.
 
     Parameters
     ----------
@@ -82,14 +85,24 @@ def why(
     window 1970-01-01 00:00:00 - 01:00:00 has 10 rows and has not been shown:
     it waits until the watermark, which is 1969-12-31 23:59:00
     """
+    if row is not None and (window is not None or key):
+        raise InvalidArgument("why() takes a window and its key, or a row, which has both: leave the others out")
+    bounds = None if window is None else _bounds(window)
+    try:
+        state = _opened(query)
+    except NoBatchYet as error:
+        return str(error)
     if row is not None:
-        if window is not None or key:
-            raise InvalidArgument("why() takes a window and its key, or a row, which has both: leave the others out")
-        return _of_row(_opened(query), row)
-    if window is None:
-        return _longest(_opened(query), key)
-    state, (start, end) = _opened(query), _bounds(window)
-    steps = _steps_of(state, key)
+        told = _of_row(state, row)
+    else:
+        told = _longest(state, key) if bounds is None else _of_window(state, bounds, key)
+    last = state.batch if isinstance(query, Checkpoint) else last_commit(state.spark, state.path)
+    return told if last == state.batch else f"{told} (after batch {state.batch}; batch {last} has ended meanwhile)"
+
+
+def _of_window(state: Checkpoint, bounds: tuple[int, int | None], key: Mapping[str, Any]) -> str:
+    """What the windows of a key wait for that have these bounds, or a moment in them."""
+    (start, end), steps = bounds, _steps_of(state, key)
     for step in steps:
         windows = _windows(state.df(step.number, "windows"), start, end, key) if step.rows.get("windows") else []
         if windows:

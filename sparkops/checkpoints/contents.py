@@ -8,7 +8,7 @@ Guarded by tests/sparkops/checkpoints/test_contents.py and tests/cli/test_comman
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -38,7 +38,7 @@ from .instants import instant_of, timestamps_of
 from .rows import PARTS, part_named, shown_state
 from .seeds import operators, positions, seed_of_checkpoint
 from .shards import StoredShards
-from .unended import unended
+from .unended import require_folder, unended
 
 _SOURCES = pa.schema(
     {"step": pa.int64(), "input": pa.int64(), "source": pa.string()}
@@ -331,9 +331,15 @@ def _is_idle(marks: Mapping[str, Any], source: str | None, last: int, now: int) 
 
 
 @contextmanager
-def opened_checkpoint(path: str) -> Iterator[Checkpoint]:
-    """The checkpoint in a folder, for a program that looks once: a session that it had to start ends with it."""
+def opened_checkpoint(path: str, starts: Callable[[], object] = bool) -> Iterator[Checkpoint]:
+    """The checkpoint in a folder, for a program that looks once: a session that it had to start ends with it.
+
+    `starts` is called before a session is started.
+    """
     running = SparkSession.getActiveSession()
+    if running is None:
+        require_folder(path)
+        starts()
     spark = running or session("uncombine checkpoint", cores=2)
     try:
         yield checkpoint(path, spark=spark)
@@ -385,7 +391,7 @@ def checkpoint(path: str | PathLike[str] | KeepsCheckpoint, *, spark: SparkSessi
     found = spark or SparkSession.getActiveSession() or session("uncombine checkpoint", cores=1)
     batch = last_commit(found, path)
     if batch < 0:
-        raise InvalidArgument(unended(found, path))
+        raise unended(found, path)
     return Checkpoint(path=path, batch=batch, spark=found)
 
 

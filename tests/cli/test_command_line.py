@@ -105,7 +105,7 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
             ["why", "nowhere", "--row", "{{}}", "--window", "2024-05-01"],
             "why takes --window and --key, or --row, which",
         ),
-        (["checkpoint", "nowhere"], "'nowhere' is no checkpoint of a streaming query that has ended a batch"),
+        (["checkpoint", "nowhere"], "there is no folder 'nowhere': name the checkpoint of a query"),
     ],
 )
 def test_wrong_use_is_one_line(
