@@ -107,6 +107,10 @@ _RESULTS = {
     "flatMap": "write flow.flat_map(function)",
     "transformWithState": "write flow.process(by=..., function=...)",
     "transformWithStateInPandas": "write flow.process(by=..., function=...)",
+    **each(
+        "getSideOutput get_side_output sideOutput with_outputs withOutputTags",
+        "write flow.process(..., outputs={name: schema}), and then output(name)",
+    ),
     **dict.fromkeys(
         ("drop_duplicates", "dropDuplicates", "dropDuplicatesWithinWatermark", "deduplicate"),
         "write flow.distinct('id', within='1 hour')",
@@ -133,8 +137,8 @@ _RESULTS = {
 
 _OF_A_FLOW = [
     *("assign", "collect", "df", "distinct", "drop", "explain", "filter", "flat_map", "foreach_batch", "head"),
-    *("in_order", "join", "join_asof", "join_rolling", "left_out", "map", "pipe", "process", "rename", "replay"),
-    *("rolling", "run"),
+    *("in_order", "join", "join_asof", "join_rolling", "left_out", "map", "output", "pipe", "process", "rename"),
+    *("replay", "rolling", "run"),
     *("sample", "schema", "seed", "select", "show"),
     *("to_arrow", "to_kafka", "to_pandas", "to_polars", "to_table", "where", "window", "with_columns", "with_time"),
     "write_stream",

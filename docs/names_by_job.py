@@ -87,7 +87,7 @@ METHODS: dict[str, set[str]] = {
 
 STEPS = {
     *("where", "sample", "select", "drop", "rename", "with_columns", "with_time", "map", "flat_map", "pipe"),
-    *("distinct", "in_order", "process", "rolling"),
+    *("distinct", "in_order", "process", "output", "rolling"),
 }
 """The methods of a flow that have the page of steps."""
 

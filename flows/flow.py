@@ -303,14 +303,53 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         """
         return self._stepped(InOrderStage, partial(InOrder, column_names(by, "by=")), options, "in_order()")
 
-    def process(self, by: str | Sequence[str] = (), *, function: Any, **options: Unpack[StepOptions]) -> Flow:
+    def process(
+        self,
+        by: str | Sequence[str] = (),
+        *,
+        function: Any,
+        outputs: Mapping[str, pa.Schema] | None = None,
+        **options: Unpack[StepOptions],
+    ) -> Flow:
         """Run a computation with state and timers for each key, which emits rows.
 
         `function` is an object, or a class of objects, as `KeyFunction` describes it. One Python call is made for each
         row. allowed_lateness= is that of `window`; rows that come later are in `left_out`. The result has the key, the
         columns that the function names, `event_time` and `diff`.
+
+        `outputs` has the columns of further outputs, each by its name: `ctx.emit(row, to=name)` gives a row to one of
+        them, and `.output(name)` has its rows.
         """
-        return self._stepped(ProcessStage, partial(Process, function, column_names(by, "by=")), options, "process()")
+        make = partial(Process, function, column_names(by, "by="), outputs)
+        return self._stepped(ProcessStage, make, options, "process()")
+
+    def output(self, name: str) -> Flow:
+        """The rows of one output of a step that has several, `process(outputs=)`: those emitted with `to=name`.
+
+        It comes right after the step. The step is computed once for several outputs in flows that run together; flows
+        that run by themselves compute it each.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> class Checked:
+        ...     output = pa.schema({"x": pa.int64()})
+        ...     state = pa.schema({"rows": pa.int64()})
+        ...     def on_row(self, row, state, ctx):
+        ...         if row["x"] < 0:
+        ...             ctx.emit({"why": "below 0"}, to="refused")
+        ...         else:
+        ...             ctx.emit({"x": row["x"]})
+        >>> rows = uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": -1}])
+        >>> checked = rows.process(function=Checked, outputs={"refused": pa.schema({"why": pa.string()})})
+        >>> both = uc.together(good=checked, refused=checked.output("refused")).run()
+        >>> both["good"]["x"].to_pylist(), both["refused"]["why"].to_pylist()
+        ([5], ['below 0'])
+        """
+        last = self.stages[-1] if self.stages else None
+        if not isinstance(last, ProcessStage) or self.transforms != last.shown:
+            raise InvalidArgument(
+                f"output({name!r}) comes right after the step that has outputs: write it after process(outputs=)"
+            )
+        return replace(self, transforms=())._then(last.options.rows_of(name))
 
     def rolling(
         self,
@@ -701,7 +740,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         if rows.allowed_lateness is not None and rows.diff is not None:
             check_lateness(span(step.allowed_lateness), rows.allowed_lateness, f"stage {number}")
         stage = kind(flow.transforms, step)
-        changed = replace(flow, stages=(*flow.stages, stage), transforms=())
+        changed = replace(flow, stages=(*flow.stages, stage), transforms=stage.shown)
         check_free(changed.schema)
         return changed
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...advice import Adviser, no_such_method
 from ...errors import InvalidArgument, nearest
+from ...panes.process.outputs import OutputRows
 from ..engine import Engine
 from ..flow import Flow, WindowedRows
 from ..flow_steps import leaves_of
@@ -213,7 +214,11 @@ def _name_of(origin: Leaf | Step) -> str:
 
 def _through(feed: Feed, names: Mapping[int, str]) -> str:
     """The origin of some rows, and the transforms that they go through."""
-    steps = [names[id(transform)] for transform in feed.transforms if id(transform) in names]
+    steps = [
+        f"output {transform.name!r}" if isinstance(transform, OutputRows) else names[id(transform)]
+        for transform in feed.transforms
+        if id(transform) in names
+    ]
     return " > ".join([_name_of(feed.origin), *steps])
 
 

@@ -106,19 +106,48 @@ def emitted_table(
     number = np.array([row.key for row in emitted], np.int64)
     times = np.array([row.time for row in emitted], np.int64)
     weights = np.array([row.diff for row in emitted], np.int64)
-    try:
-        values = pa.Table.from_pylist([row.values for row in emitted], process.output)
-    except (pa.ArrowException, OverflowError) as error:
-        raise TypeMismatch(f"a row that {process.name} emits does not fit {process.name}.output: {error}") from None
     of_key = [key.take(pa.array(number)) for key in keys]
-    rows = pa.Table.from_arrays([*of_key, *values.columns, timestamps(times)], schema=schema.remove(len(schema) - 1))
+    columns = [*of_key, *_emitted_columns(emitted, process), timestamps(times)]
+    rows = pa.Table.from_arrays(columns, schema=schema.remove(len(schema) - 1))
     places = np.arange(len(emitted))
     if int(weights.min()) < 0:
-        _, first, sums = netted(*hash_rows_128([Column(column) for column in rows.columns]), weights)
-        places, weights = first[sums != 0], sums[sums != 0]
+        places, weights = _netted_rows(rows, weights, [row.output for row in emitted], process)
     hashes = hash_rows([Column(key) for key in of_key])[places] if of_key else np.zeros(len(places), np.uint64)
     order = np.lexsort((places, hashes, times[places], weights > 0))
     return output(rows.take(pa.array(places[order])), weights[order], schema)
+
+
+def _netted_rows(
+    rows: pa.Table, weights: np.ndarray, of_rows: Sequence[str], process: Process
+) -> tuple[np.ndarray, np.ndarray]:
+    """The places and weights of the rows that are left, where the rows of each output that retracts some are netted."""
+    of_output, names = np.array(of_rows), set(process.by_output)
+    places, left = list[np.ndarray](), list[np.ndarray]()
+    for name in names & set(of_rows):
+        own = np.flatnonzero(of_output == name)
+        sums = weights[own]
+        if int(sums.min()) < 0:
+            columns = rows.take(own).drop_columns(list(names - {name}))
+            _, first, sums = netted(*hash_rows_128([Column(column) for column in columns.columns]), sums)
+            own, sums = own[first[sums != 0]], sums[sums != 0]
+        places.append(own)
+        left.append(sums)
+    return np.concatenate(places), np.concatenate(left)
+
+
+def _emitted_columns(emitted: Sequence[EmittedRow], process: Process) -> list[pa.Array | pa.ChunkedArray]:
+    """The columns of `process.emitted` for some rows."""
+    name = f"{process.name}.output"
+    try:
+        if process.outputs is None:
+            return pa.Table.from_pylist([row.values for row in emitted], process.emitted).columns
+        columns = []
+        for field in process.emitted:
+            name = f"the output {field.name!r}" if field.name else name
+            columns.append(pa.array([row.values if row.output == field.name else None for row in emitted], field.type))
+        return columns
+    except (pa.ArrowException, OverflowError) as error:
+        raise TypeMismatch(f"a row that {process.name} emits does not fit {name}: {error}") from None
 
 
 __all__ = ["Calls", "emitted_table"]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument, TypeMismatch, nearest
 from ...windows.times import FIRST, LAST, MAX_TIME, NEVER, time_text, timestamp
+from .outputs import MAIN, no_output
 
 
 class Timer(NamedTuple):
@@ -28,6 +29,7 @@ class EmittedRow(NamedTuple):
     """A row of output, and the number of its key in the step."""
 
     key: int
+    output: str
     values: Mapping[str, Any]
     time: int
     diff: int
@@ -37,7 +39,8 @@ class EmittedRow(NamedTuple):
 class Scene:
     """The parts of a step that are the same for all keys."""
 
-    columns: frozenset[str]
+    outputs: Mapping[str | None, frozenset[str]]
+    """The columns of each output; that of the function itself has no name."""
     least: int
     """The least event time that a row of output may have."""
     floor: int
@@ -96,19 +99,28 @@ class KeyContext:
         """True if the watermark is at the end of time, so that nothing comes any more."""
         return self._scene.watermark == MAX_TIME
 
-    def emit(self, values: Mapping[str, Any], time: Any = None, diff: int = 1) -> None:
-        """Give a row of output. A column that is not named is null; the key is added."""
+    def emit(self, values: Mapping[str, Any], time: Any = None, diff: int = 1, *, to: str | None = None) -> None:
+        """Give a row of output. A column that is not named is null; the key is added.
+
+        `to` is the name of one of the outputs of `process(outputs=)`.
+        """
         scene = self._scene
-        if not values.keys() <= scene.columns:
-            odd = next(name for name in values if name not in scene.columns)
-            raise InvalidArgument(f"ctx.emit() has no column {odd!r}: {nearest(str(odd), scene.columns)}")
+        columns = scene.outputs.get(to) if to is None or isinstance(to, str) else None
+        if columns is None:
+            raise no_output("ctx.emit()", to, [name for name in scene.outputs if name])
+        if not values.keys() <= columns:
+            odd = next(name for name in values if name not in columns)
+            own = "" if to is None else f" for the output {to!r}"
+            raise InvalidArgument(f"ctx.emit() has no column {odd!r}{own}: {nearest(str(odd), columns)}")
         if isinstance(diff, bool) or not isinstance(diff, int):
             raise TypeMismatch(f"ctx.emit(diff=): diff must be a whole number, but is {diff!r}")
         at = self.time
         if time is not None:
             at = _instant(time, "ctx.emit(time=)", scene)
         if diff:
-            scene.emitted.append(EmittedRow(key=self._number, values=dict(values), time=at, diff=diff))
+            scene.emitted.append(
+                EmittedRow(key=self._number, output=to or MAIN, values=dict(values), time=at, diff=diff)
+            )
 
     def set_timer(self, tag: str, time: Any, domain: str, hold: Any = None) -> None:
         """Set a timer: `on_timer(tag, ctx)` is called when the clock of the domain reaches `time`.

@@ -51,7 +51,7 @@ class ProcessOperator(RowOperator):
         columns = process.checked(schema)
         self.process, self.keys = process, process.keys(schema)
         self.stored_schema = stored_keys(self.keys, process.state)
-        super().__init__(columns, output_schema(pa.schema([*self.keys, *process.output])), process.wait)
+        super().__init__(columns, output_schema(pa.schema([*self.keys, *process.emitted])), process.wait)
 
     def initial(self) -> OperatorState:
         """The state before any row."""
@@ -66,9 +66,9 @@ class ProcessOperator(RowOperator):
         old_keys, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
         floor = state.output_watermark
         least = max(floor - self.process.wait, MIN_TIME)
-        process, columns = self.process, frozenset(self.process.output.names)
+        process = self.process
         scene = Scene(
-            columns=columns,
+            outputs={name or None: frozenset(schema.names) for name, schema in process.by_output.items()},
             least=least,
             floor=floor,
             watermark=clocks.before,

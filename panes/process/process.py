@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from ...errors import InvalidArgument, TypeMismatch
+from ..parcels import AT
 from ..rows.options import DIFF, EVENT_TIME, Columns, RowOptions, held_type, key_columns, require_keys
 from .context import KeyContext
+from .outputs import MAIN, OutputRows, checked_outputs, no_output
 
 EVENT_TIME_ALONE = "event_time"
 """The value of `timers` of a function that sets no timers of processing time."""
@@ -33,7 +35,8 @@ class KeyFunction(Protocol):
     """
 
     output: pa.Schema
-    """The columns of the rows that it emits, less those of the key."""
+    """The columns of the rows that it emits, less those of the key. Where `process(outputs=)` names outputs, these are
+    the columns of rows that are emitted without `to=`; a function that emits none can do without."""
     state: pa.Schema
     """The fields of the state of a key. All are null at first."""
 
@@ -58,6 +61,8 @@ class Process(RowOptions):
         The key columns. Without any, all rows are of one key.
     function
         An object as `KeyFunction` describes it, or a class of such objects.
+    outputs
+        The columns of outputs beside that of the function, by their names.
 
     Examples
     --------
@@ -77,6 +82,7 @@ class Process(RowOptions):
 
     function: Any
     by: Sequence[str] | str = ()
+    outputs: Mapping[str, pa.Schema] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,8 +91,12 @@ class Process(RowOptions):
             object.__setattr__(self, "function", self.function())
         if not callable(getattr(self.function, "on_row", None)):
             raise InvalidArgument(f"process(function=): {self.name} has no method on_row(row, state, ctx): write one")
+        result_names = {*self.by, EVENT_TIME, DIFF}
+        if self.outputs is not None:
+            object.__setattr__(self, "outputs", checked_outputs(self.outputs, {*result_names, AT}))
         for name in ("output", "state"):
-            if not isinstance(getattr(self.function, name, None), pa.Schema):
+            schema = getattr(self.function, name, None)
+            if not isinstance(schema, pa.Schema) and (name == "state" or schema is not None or self.outputs is None):
                 raise TypeMismatch(
                     f"process(function=): {self.name}.{name} must be an Arrow schema, such as "
                     "pa.schema({'n': pa.int64()})"
@@ -96,8 +106,7 @@ class Process(RowOptions):
                 f"process(function=): {self.name}.timers must be {EVENT_TIME_ALONE!r}, or be left out for timers of "
                 f"both domains, but is {timers!r}"
             )
-        result_names = {*self.by, EVENT_TIME, DIFF}
-        if both := [name for name in self.function.output.names if name in result_names]:
+        if both := [name for name in self.by_output.get(MAIN, pa.schema([])).names if name in result_names]:
             raise InvalidArgument(
                 f"process(function=): {both[0]!r} is a column of every result: leave it out of {self.name}.output"
             )
@@ -108,9 +117,43 @@ class Process(RowOptions):
         return type(self.function).__name__
 
     @property
-    def output(self) -> pa.Schema:
-        """The columns of the rows that the function emits, in the types in which they are kept."""
-        return _plain_fields(self.function.output)
+    def by_output(self) -> dict[str, pa.Schema]:
+        """The columns that the function emits to each output, in the types in which they are kept."""
+        main = getattr(self.function, "output", None)
+        every = {**({} if main is None else {MAIN: main}), **(self.outputs or {})}
+        return {name: _plain_fields(schema) for name, schema in every.items()}
+
+    @property
+    def emitted(self) -> pa.Schema:
+        """The columns of the step beside the key: those of the output, or a struct for each of several."""
+        if self.outputs is None:
+            return self.by_output[MAIN]
+        every = self.by_output.items()
+        return pa.schema([(name, pa.struct([f.with_nullable(True) for f in schema])) for name, schema in every])
+
+    def rows_of(self, name: str) -> OutputRows:
+        """The transform after the step that takes the rows of one output; raises if there is none of this name."""
+        if not isinstance(name, str):
+            raise TypeMismatch(f"output() takes the name of an output of the step, not {name!r}")
+        if name not in (self.outputs or ()):
+            raise no_output("output()", name, list(self.outputs or ()))
+        every = self.by_output
+        return OutputRows(name=name, columns=tuple(every[name].names), outputs=tuple(every))
+
+    @property
+    def rows_without_name(self) -> tuple[OutputRows, ...]:
+        """The transforms after the step that take the rows which are emitted without `to=`."""
+        every = self.by_output
+        if self.outputs is None or MAIN not in every:
+            return ()
+        return (OutputRows(name=MAIN, columns=tuple(every[MAIN].names), outputs=tuple(every)),)
+
+    def explicit_options(self) -> dict[str, str]:
+        texts = super().explicit_options()
+        if self.outputs is not None:
+            columns = {name: ", ".join(map(_words_of, schema)) for name, schema in self.outputs.items()}
+            texts["outputs"] = repr(columns)
+        return texts
 
     @property
     def state(self) -> pa.Schema:
@@ -144,6 +187,10 @@ class Process(RowOptions):
     def keys(self, schema: pa.Schema) -> pa.Schema:
         """The key columns."""
         return pa.schema([(name, held_type(schema.field(name).type)) for name in self.by])
+
+
+def _words_of(field: pa.Field) -> str:
+    return f"{field.name}: {field.type}{'' if field.nullable else ' not null'}"
 
 
 def _plain_fields(schema: pa.Schema) -> pa.Schema:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..rows.stage import RowStage
 from .operator import ProcessOperator
+from .outputs import OutputRows
 from .process import Process
 
 
@@ -21,6 +22,10 @@ class ProcessStage(RowStage):
     def operator(self, *schemas: pa.Schema) -> ProcessOperator:
         (schema,) = schemas
         return ProcessOperator(self.options, schema)
+
+    @property
+    def shown(self) -> tuple[OutputRows, ...]:
+        return self.options.rows_without_name
 
     @property
     def weighted(self) -> bool:

@@ -15,6 +15,7 @@ from ...windows import Span, span
 from ..grouping.grouping import DIFF, EVENT_TIME
 from ..row_lift import RowLift
 from ..stage import Stage, StageInput
+from ..transforms import Transform
 from .options import RowOptions
 
 
@@ -46,13 +47,18 @@ class RowStage(Stage):
             max_future=None,
         )
 
+    @property
+    def shown(self) -> tuple[Transform, ...]:
+        """The transforms after the step with which its flow begins."""
+        return ()
+
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         return None
 
     def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         (schema,) = schemas
         # The state has times to which the allowed lateness was added.
-        may_change = ("max_future", "bounded", "by", "keep_deletes")
+        may_change = ("max_future", "bounded", "by", "keep_deletes", "outputs")
         options = {name: text for name, text in self.options.explicit_options().items() if name not in may_change}
         by = [[name, str(schema.field(name).type)] for name in getattr(self.options, "by", ())]
         columns = [[f.name, str(f.type)] for f in schema]

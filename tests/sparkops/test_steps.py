@@ -15,7 +15,7 @@ import pytest
 from bounded import bounded_flow
 from pyspark.sql import SparkSession
 from replays import drawn, replayed, run_locally
-from row_steps import Totals, draw_flow, draw_rows, scored
+from row_steps import Totals, draw_flow, draw_rows, ledger, scored
 from seeds import seeds
 from streams import together
 
@@ -43,6 +43,8 @@ BUILDS: dict[str, Any] = {
     ),
     "rolled, final": lambda flow: flow.rolling(rows=3, order="id", by="k", emit="final").combine(total=uc.Sum("x")),
     "totals": lambda flow: flow.process(by="k", function=Totals),
+    "an output": lambda flow: ledger(flow)[1],
+    "an output, counted": lambda flow: ledger(flow)[2].window("1 minute").combine(by="id", n=uc.Count()),
 }
 
 

@@ -34,6 +34,36 @@ class Totals:
         ctx.emit({"id": -1, "x": ctx.state["x"]})
 
 
+class Ledger:
+    """Emits each third row, each large row with its weight, and the total of a key, which replaces that before it."""
+
+    output = pa.schema({"id": pa.int64(), "x": pa.int64()})
+    outputs = {"totals": pa.schema({"x": pa.int64(), "id": pa.int64()}), "large": output}  # noqa: RUF012
+    state = pa.schema({"x": pa.int64(), "rows": pa.int64(), "at": pa.int64()})
+    timers = "event_time"
+
+    def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: Any) -> None:
+        x = row["x"] or 0
+        if x > 25:
+            ctx.emit({"id": row["id"], "x": x}, diff=ctx.diff, to="large")
+        if state["at"] is not None:
+            ctx.emit({"x": state["x"]}, time=state["at"], diff=-1, to="totals")
+        state |= {"x": (state["x"] or 0) + x * ctx.diff, "rows": (state["rows"] or 0) + 1, "at": ctx.time}
+        ctx.emit({"x": state["x"]}, to="totals")
+        ctx.set_timer("shown", ctx.time + 60 * SECOND, "event", hold=ctx.time)
+        if state["rows"] % 3 == 0:
+            ctx.emit({"id": state["rows"], "x": x})
+
+    def on_timer(self, tag: str, ctx: Any) -> None:
+        ctx.state["at"] = None
+
+
+def ledger(flow: uc.Flow) -> list[uc.Flow]:
+    """The three outputs of one step."""
+    rows = flow.process(by="k", function=Ledger, outputs=Ledger.outputs)
+    return [rows, *map(rows.output, Ledger.outputs)]
+
+
 def scored(table: pa.Table) -> pa.Table:
     """A function with one row for each row."""
     return table.append_column("score", pa.array([(x or 0) * 2 for x in table["x"].to_pylist()], pa.int64()))
@@ -80,7 +110,7 @@ def draw_step(r: random.Random, flow: uc.Flow) -> uc.Flow:
         case "flat_map":
             return flow.flat_map(twice, remember=True)
         case "process":
-            return flow.process(by="k", function=Totals)
+            return r.choice([flow.process(by="k", function=Totals), *ledger(flow)])
         case "rolling":
             return draw_rolling(r, flow)
         case _:

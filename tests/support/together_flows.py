@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-from row_steps import SCHEMA, draw_flow, draw_rows, draw_step, script_of
+from row_steps import SCHEMA, draw_flow, draw_rows, draw_step, ledger, script_of
 
 import uncombine as uc
 from uncombine.flows.graph import graph_together
@@ -32,6 +32,8 @@ def tables_together(
     grown = list(roots)
     for _ in range(r.randrange(3)):
         grown.append(draw_step(r, r.choice(grown)))
+    if r.random() < 0.4:
+        grown += ledger(r.choice(grown))
     flows = {}
     for place in range(r.randrange(2, 5)):
         base = r.choice(grown)
