@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-from row_steps import SCHEMA, draw_flow, draw_rows, draw_step, ledger, script_of
+from row_steps import SCHEMA, SECOND, draw_flow, draw_rows, draw_step, ledger, script_of
 
 import uncombine as uc
 from uncombine.flows.graph import graph_together
@@ -17,10 +17,31 @@ def plain_source(name: str, options: dict[str, Any]) -> uc.Flow:
     return uc.flow(SCHEMA, name=name, watermark="1 minute", **options)
 
 
+class Reminder:
+    """Emits the last row of each key again a minute of processing time after it."""
+
+    output = state = pa.schema({"id": pa.int64(), "x": pa.int64()})
+
+    def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: Any) -> None:
+        state |= {"id": row["id"], "x": row["x"]}
+        ctx.set_timer("again", ctx.processing_time + 60 * SECOND, "processing")
+
+    def on_timer(self, tag: str, ctx: Any) -> None:
+        ctx.emit(ctx.state)
+
+
+def waiting(r: random.Random, flow: uc.Flow) -> uc.Flow:
+    """A step that shows what it has a minute of processing time later, of which the rows of any source tell."""
+    if r.random() < 0.5:
+        return flow.process(by="k", function=Reminder)
+    sums = flow.window("5 minutes", uc.Repeatedly(uc.AfterDelay("1 minute"))).combine(by=["k", "id"], x=uc.Sum("x"))
+    return sums.select("k", "id", "x", "event_time", "diff")
+
+
 def tables_together(
     seed: int, source: Callable[[str, dict[str, Any]], uc.Flow] = plain_source, steps_alone: bool = False
 ) -> tuple[dict[str, uc.Flow], dict[str, pa.Table]]:
-    """Two to four flows over one to three sources, which share some of their steps, and the rows of the sources.
+    """Two to five flows over one to three sources, which share some of their steps, and the rows of the sources.
 
     With `steps_alone` none of them gives the rows of a source.
     """
@@ -43,8 +64,11 @@ def tables_together(
         own = draw_flow(random.Random(2 * seed + r.randrange(2)), [base, *others])  # the same steps in some of them
         whole = r.random() < 0.8 or (steps_alone and not base.stages)
         flows[f"flow {place}"] = own if whole else base
+    if len(roots) > 1 and r.random() < 0.5:
+        flows["waiting"] = waiting(r, r.choice(grown))
     read = {leaf.settings.name for leaf in graph_together(list(flows.values())).leaves}
-    tables = {name: draw_rows(r, weighted, place).slice(0, 12) for place, name in enumerate(names) if name in read}
+    tables = {name: draw_rows(r, weighted, place) for place, name in enumerate(names) if name in read}
+    tables = {name: rows.slice(0, r.choice([3, 12])) for name, rows in tables.items()}  # some sources end early
     return flows, tables
 
 
