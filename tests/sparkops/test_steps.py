@@ -43,8 +43,8 @@ BUILDS: dict[str, Any] = {
     ),
     "rolled, final": lambda flow: flow.rolling(rows=3, order="id", by="k", emit="final").combine(total=uc.Sum("x")),
     "totals": lambda flow: flow.process(by="k", function=Totals),
-    "an output": lambda flow: ledger(flow)[1],
-    "an output, counted": lambda flow: ledger(flow)[2].window("1 minute").combine(by="id", n=uc.Count()),
+    "an output": lambda flow: ledger(flow)[2],
+    "an output, counted": lambda flow: ledger(flow)[2].window("1 minute", "each row").combine(by="k", n=uc.Count()),
 }
 
 

@@ -132,6 +132,12 @@ def running(step: int) -> Any:
     return Running
 
 
+def split(source: Source, **kinds: Any) -> Any:
+    """A step with outputs of these names, whose columns have these types."""
+    outputs = {name: pa.schema({"seen": kind}) for name, kind in kinds.items()}
+    return source().process(by="k", function=running(1), outputs=outputs or None)
+
+
 def joined(source: Source, where: Any = None, **options: Any) -> Any:
     """A join of two inputs, the left one filtered."""
     left, right = source(name="a"), source(name="b").select("ts", "k", "v")
@@ -501,6 +507,26 @@ PAIRS: dict[str, Pair] = {
         lambda s: s().process(by="k", function=running(2)),
         "function has the name that it had, and computes otherwise (changed: on_row)",
         ("stage 1",),
+    ),
+    "an output of process": Pair(lambda s: split(s), lambda s: split(s, a=pa.int64()), ON),
+    "an output of process that nothing reads": Pair(
+        lambda s: split(s, a=pa.int64(), b=pa.int64()).output("a"), lambda s: split(s, a=pa.int64()).output("a"), ON
+    ),
+    "the output that is shown": Pair(
+        lambda s: split(s, a=pa.int64()),
+        lambda s: split(s, a=pa.int64()).output("a"),
+        "output 1 is new (name: 'a')",
+    ),
+    "the output that a step reads": Pair(
+        lambda s: split(s, a=pa.int64(), b=pa.int64()).output("a").distinct("k", within="1 hour"),
+        lambda s: split(s, a=pa.int64(), b=pa.int64()).output("b").distinct("k", within="1 hour"),
+        "name of output 1 was 'a' and is 'b'",
+        ("output 1",),
+    ),
+    "a column of an output": Pair(
+        lambda s: split(s, a=pa.int64()).output("a").distinct("k", within="1 hour"),
+        lambda s: split(s, a=pa.float64()).output("a").distinct("k", within="1 hour"),
+        "column 'seen' was int64 and is double",
     ),
     "the function of map(remember=True)": Pair(
         lambda s: remembered(s, 2),
