@@ -105,12 +105,8 @@ _RESULTS = {
     "mapInArrow": "write flow.map(function)",
     "mapInPandas": "write flow.map(function)",
     "flatMap": "write flow.flat_map(function)",
-    "transformWithState": "write flow.process(by=..., function=...)",
-    "transformWithStateInPandas": "write flow.process(by=..., function=...)",
-    **each(
-        "getSideOutput get_side_output sideOutput with_outputs withOutputTags",
-        "write flow.process(..., outputs={name: schema}), and then output(name)",
-    ),
+    **each("transformWithState transformWithStateInPandas", "write flow.process(by=..., function=...)"),
+    **each("getSideOutput with_outputs", "write flow.process(..., outputs={'a': schema}) and .output('a')"),
     **dict.fromkeys(
         ("drop_duplicates", "dropDuplicates", "dropDuplicatesWithinWatermark", "deduplicate"),
         "write flow.distinct('id', within='1 hour')",

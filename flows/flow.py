@@ -45,14 +45,7 @@ from ..panes.rows.stage import RowStage
 from ..panes.sample import sample
 from ..panes.selection import Select, dropping, renaming
 from ..panes.stage import Stage, StageInput
-from ..panes.transforms import (
-    Map,
-    Transform,
-    Where,
-    WithColumns,
-    function_of,
-    predicate_of,
-)
+from ..panes.transforms import Map, Transform, Where, WithColumns, function_of, predicate_of
 from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger
 from ..windows import Global, Length, Span, Window, as_window, span
@@ -73,13 +66,7 @@ from .join_step import Joined, JoinSide, join_asof_stage, join_stage
 from .looking_back import JOIN_ROLLING_OPTIONS, ROLLING_OPTIONS, RollingRows, check_final, labelled
 from .outputs import Outputs
 from .result import Result
-from .settings import (
-    Settings,
-    check_free,
-    check_kept,
-    check_replay,
-    check_sources,
-)
+from .settings import Settings, check_free, check_kept, check_replay, check_sources
 from .settle import check_lateness, settled
 
 if TYPE_CHECKING:
@@ -322,34 +309,6 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         """
         make = partial(Process, function, column_names(by, "by="), outputs)
         return self._stepped(ProcessStage, make, options, "process()")
-
-    def output(self, name: str) -> Flow:
-        """The rows of one output of a step that has several, `process(outputs=)`: those emitted with `to=name`.
-
-        It comes right after the step. The step is computed once for several outputs in flows that run together; flows
-        that run by themselves compute it each.
-
-        >>> import pyarrow as pa, uncombine as uc
-        >>> class Checked:
-        ...     output = pa.schema({"x": pa.int64()})
-        ...     state = pa.schema({"rows": pa.int64()})
-        ...     def on_row(self, row, state, ctx):
-        ...         if row["x"] < 0:
-        ...             ctx.emit({"why": "below 0"}, to="refused")
-        ...         else:
-        ...             ctx.emit({"x": row["x"]})
-        >>> rows = uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": -1}])
-        >>> checked = rows.process(function=Checked, outputs={"refused": pa.schema({"why": pa.string()})})
-        >>> both = uc.together(good=checked, refused=checked.output("refused")).run()
-        >>> both["good"]["x"].to_pylist(), both["refused"]["why"].to_pylist()
-        ([5], ['below 0'])
-        """
-        last = self.stages[-1] if self.stages else None
-        if not isinstance(last, ProcessStage) or self.transforms != last.shown:
-            raise InvalidArgument(
-                f"output({name!r}) comes right after the step that has outputs: write it after process(outputs=)"
-            )
-        return replace(self, transforms=())._then(last.options.rows_of(name))
 
     def rolling(
         self,

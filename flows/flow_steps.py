@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
 from ..panes.grouping.grouping import DIFF, Grouping
 from ..panes.grouping.stage import GroupingStage
+from ..panes.process.stage import ProcessStage
 from ..panes.selection import without
 from ..panes.stage import Stage, StageInput
 from ..panes.transforms import Transform, Where, applied, name_after
@@ -44,6 +45,35 @@ class FlowSteps:
             schema = self._after(stage.transforms, schema)
             schema = stage.operator(schema).output_schema
         return self._after(self.transforms, schema)
+
+    def output(self, name: str) -> Self:
+        """The rows of one output of a step that has several, `process(outputs=)`: those emitted with `to=name`.
+
+        It comes right after the step. The step is computed once for several outputs in flows that run together; flows
+        that run by themselves compute it each.
+
+        >>> import pyarrow as pa, uncombine as uc
+        >>> class Checked:
+        ...     output = pa.schema({"x": pa.int64()})
+        ...     state = pa.schema({"rows": pa.int64()})
+        ...     def on_row(self, row, state, ctx):
+        ...         if row["x"] < 0:
+        ...             ctx.emit({"why": "below 0"}, to="refused")
+        ...         else:
+        ...             ctx.emit({"x": row["x"]})
+        >>> rows = uc.flow([{"ts": 0, "x": 5}, {"ts": 1, "x": -1}])
+        >>> refused = pa.schema({"why": pa.string()})
+        >>> checked = rows.process(function=Checked, outputs={"refused": refused})
+        >>> both = uc.together(good=checked, refused=checked.output("refused")).run()
+        >>> both["good"]["x"].to_pylist(), both["refused"]["why"].to_pylist()
+        ([5], ['below 0'])
+        """
+        last = self.stages[-1] if self.stages else None
+        if not isinstance(last, ProcessStage) or self.transforms != last.shown:
+            raise InvalidArgument(
+                f"output({name!r}) comes right after the step that has outputs: write it after process(outputs=)"
+            )
+        return replace(self, transforms=(last.options.rows_of(name),))
 
     def _after(self, transforms: Sequence[Transform], schema: pa.Schema) -> pa.Schema:
         return applied(transforms, schema.empty_table()).schema
