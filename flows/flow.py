@@ -587,11 +587,6 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         """
         _check_join("join_rolling", "labels.join_rolling(events, '7 days', by=...)", events, {}, ())
         require_options(others, JOIN_ROLLING_OPTIONS, "join_rolling()")
-        if self.source.engine.has_streams or events.source.engine.has_streams:
-            raise InvalidArgument(
-                "join_rolling() does not run on Spark yet: run it over rows of this process, or join_asof() a flow "
-                "of windows"
-            )
         inputs, sides = self._sides(events, "join_rolling()")
         pairs = key_pairs(by, "join_rolling(by=)")
         known = None if available is None else column_name(available, "available=")

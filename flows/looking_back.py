@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Never, TypeVar
+from typing import Any, Generic, Never, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -88,6 +88,10 @@ class LabelColumns(CastTo):
         for name in self.keys:
             cast = cast.filter(cast[name].is_valid())
         return cast
+
+    def meaning(self, columns: frozenset[str] | None) -> Mapping[str, Any]:
+        known = {"available": self.times[KNOWN]} if KNOWN in self.times else {}
+        return {**super().meaning(columns), **known}
 
     def before(self, columns: frozenset[str] | None) -> frozenset[str] | None:
         return frozenset([*self.columns.values(), *self.times.values()])

@@ -156,7 +156,7 @@ def _lengths(graph: Graph) -> tuple[int, ...]:
     for step in graph.steps:
         match step.stage:
             case GroupingStage(grouping=options) | RowStage(options=options) | JoinStage(join=options):
-                lengths.update(map(abs, spans_of(options)))
+                lengths.update(map(abs, spans_of((options, getattr(options, "within", None)))))
         lengths.update(feed.back for feed in step.feeds)
     for leaf in graph.leaves:
         lengths.update(spans_of(leaf.settings.strategy))

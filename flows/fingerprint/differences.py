@@ -134,13 +134,10 @@ def words_of(one: Fingerprint) -> str:
             return f"{'a' if kind == 'join' else 'an'} {kind}"
         case "Remember":
             return "map(remember=True)"
+        case "Rolled":
+            return "join_rolling()" if one.get("labels") else "rolling()"
         case step:
-            return {
-                "Distinct": "distinct()",
-                "InOrder": "in_order()",
-                "Process": "process()",
-                "Rolled": "rolling()",
-            }.get(step, step.lower())
+            return {"Distinct": "distinct()", "InOrder": "in_order()", "Process": "process()"}.get(step, step.lower())
 
 
 def number_of(one: Fingerprint) -> int:

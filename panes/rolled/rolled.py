@@ -14,6 +14,7 @@ from ...combiners.rows.hashing import require_hash
 from ...errors import InvalidArgument, nearest
 from ...lookbacks.lookback import LookBack
 from ...lookbacks.over_table import Rolling
+from ...windows import Span
 from ..rows.options import DIFF, EVENT_TIME, Columns, RowOptions, key_columns, require_keys
 from .labels import event_schema
 
@@ -112,6 +113,11 @@ class Rolled(RowOptions):
             order=self.order,
             min_rows=self.min_rows,
         )
+
+    @property
+    def within(self) -> tuple[Span, ...]:
+        """The lengths of time of the look-backs that have one, about as long for months."""
+        return tuple(Span(one.micros or one.longest) for one in self.lookbacks.values() if one.micros or one.months)
 
     @property
     def rows(self) -> int:

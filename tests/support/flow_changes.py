@@ -145,6 +145,13 @@ def joined(source: Source, where: Any = None, **options: Any) -> Any:
     return left.join(right, **{"on": "k", "within": ("0 s", "1 minute"), **options})
 
 
+def looking_back(source: Source, new: pa.DataType | None = None, by: Any = "k", **options: Any) -> Any:
+    """Labels that look back over events, which have a new column."""
+    schema = SCHEMA if new is None else SCHEMA.append(pa.field("new", new))
+    labels, events = source(name="a"), source(name="b", schema=schema)
+    return labels.join_rolling(events, "1 day", by=by, **options).combine(most=uc.Max("v"))
+
+
 def united(source: Source, where: Any = None, **options: Any) -> Any:
     """A grouping of a union."""
     one, other = source(name="a", **options), source(name="b")
@@ -486,6 +493,27 @@ PAIRS: dict[str, Pair] = {
         lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count()),
         lambda s: s().rolling("1 hour", by="k").combine(n=uc.Count("v")),
         "results was",
+    ),
+    "the column that says when events were known": Pair(
+        lambda s: looking_back(s, available="at"),
+        lambda s: looking_back(s, available="ts"),
+        "available of columns was 'at' and is 'ts'",
+    ),
+    "the key of events": Pair(
+        lambda s: looking_back(s, by="k"),
+        lambda s: looking_back(s, by={"k": "j"}),
+        "k of columns was not there and is 'j'",
+    ),
+    "min_rows= of join_rolling": Pair(
+        lambda s: looking_back(s), lambda s: looking_back(s, min_rows=2), "min_rows was None and is 2"
+    ),
+    "a column of events that no combiner reads": Pair(
+        lambda s: looking_back(s), lambda s: looking_back(s, new=pa.int64()), ON
+    ),
+    "rolling as join_rolling": Pair(
+        lambda s: uc.union(s(name="a"), s(name="b")).rolling("1 day", by="k").combine(n=uc.Count()),
+        lambda s: looking_back(s),
+        "labels was None and is True",
     ),
     "a column of rows of distinct": Pair(
         lambda s: s().distinct("k", within="1 hour"),

@@ -280,7 +280,8 @@ def _each(rows: Rows, made: Callable[[int], list[int]]) -> Rows:
 
 def _both(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
     """Two pipelines made one."""
-    return r.choice([_united, _joined, _joined, _joined_asof, _windows_joined])(r, _renamed(r, one), other)
+    kinds = [_united, _joined, _joined, _joined_asof, _windows_joined, _rolling_joined]
+    return r.choice(kinds)(r, _renamed(r, one), other)
 
 
 def _united(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
@@ -352,6 +353,32 @@ def _joined_asof(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
 
     name = f"{how} as-of join {direction} within {seconds} s, {emit}"
     return Pipeline(flow, rows, (name, *one.names, *other.names))
+
+
+def _rolling_joined(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
+    """Each left row with the total of the right rows that it sees, of which those with odd numbers are known later."""
+    seconds, closed, emit = r.choice([20, 200]), r.choice(["right", "left", "both", "neither"]), r.choice(EMITS)
+    delay, events = r.choice([None, 30]), other.flow
+    options: dict[str, Any] = {"by": "k", "closed": closed, "emit": emit}
+    if delay is not None:
+        time = uc.col(input_of(events).time)
+        later = time + uc.span(f"{delay} seconds")
+        events = events.with_columns(known=uc.when(uc.col("x") % 2 == 1, later, time))
+        options["available"] = "known"
+    rolling = one.flow.join_rolling(events, f"{seconds} seconds", **options).combine(total=uc.Sum("x"))
+    flow = rolling.with_columns(x=uc.col("x") * 2 + uc.col("total").fill_null(3))
+
+    def rows(given: Sources) -> Rows:
+        left, right, out = one.rows(given), other.rows(given), Rows()
+        for (t, k, x), weight in left.items():
+            near = [row for row in right if k is not None and row[1] == k]
+            near = [row for row in near if _sees(closed, t - row[0], seconds * SECOND)]
+            seen = [row for row in near if row[0] + (delay or 0) * SECOND * (row[2] % 2) <= t]
+            out[t, k, 2 * x + (sum(row[2] * right[row] for row in seen) if seen else 3)] += weight
+        return out
+
+    name = f"rolling join {seconds} s, {closed}, {emit}, known after {delay} s"
+    return Pipeline(plain(flow), rows, (name, *one.names, *other.names))
 
 
 def _one_number(how: str, flow: uc.Flow) -> uc.Flow:

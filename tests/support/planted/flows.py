@@ -114,3 +114,32 @@ def by_two_steps() -> uc.Flow:
 def both(**options: Any) -> uc.Flow:
     whole = uc.union(left=signed(), right=plain(), side="side")
     return sums(whole, by="side", **options)
+
+
+def rolled(period: str = "1 minute", source: uc.Flow | None = None, **options: Any) -> uc.Flow:
+    """Each row with the rows of its key that it sees."""
+    rolling = (source or signed()).rolling(period, by="k", **options)
+    return rolling.combine(n=uc.Count(), total=uc.Sum("x"))
+
+
+def looking_back(period: str = "1 minute", by: Any = "k", **options: Any) -> uc.Flow:
+    """Each left row with the right rows of its key that it sees."""
+    left, right = signed(name="left", watermark="20 seconds"), signed(name="right")
+    return left.join_rolling(right, period, by=by, **options).combine(n=uc.Count(), total=uc.Sum("x"))
+
+
+def seen(rows: Frame, others: Frame | None = None) -> Frame:
+    """The rows with what each sees of its key in the minute up to it; of other rows a null key sees none."""
+    at, out = rows if others is None else others, []
+    for key, time in rows[["k", "ts"]].itertuples(index=False):
+        same = at.k == key
+        if pd.isna(key):
+            same = at.k.isna() & (others is None)
+        near = at[same & (at.ts <= time) & (at.ts > time - pd.Timedelta("1min"))]
+        total = int(near.x.sum()) if near.x.count() else None
+        out.append({"k": key, "ts": time, "n": len(near), "total": total})
+    return Frame(out, columns=["k", "ts", "n", "total"])
+
+
+def seen_by_left(frames: dict[str, Frame]) -> Frame:
+    return seen(frames["left"], frames["right"])

@@ -23,9 +23,13 @@ from .flows import (
     by_two_steps,
     first_rows,
     hops,
+    looking_back,
     minutes,
     pairs,
     plain,
+    rolled,
+    seen,
+    seen_by_left,
     sessions,
     signed,
     sizes,
@@ -144,6 +148,8 @@ RIGHT_FLOWS: dict[str, Right] = {
     "two steps": (by_two_steps(), sizes, {}),
     "union": (both(), united, {}),
     "filter": (plain().where(uc.col("x") > 4), lambda rows: rows[rows.x > 4], {}),
+    "rolling": (rolled(), seen, {}),
+    "rolling join": (looking_back(), seen_by_left, {}),
 }
 
 WRONG_FLOWS: dict[str, tuple[str, uc.Flow]] = {
@@ -186,6 +192,13 @@ WRONG_FLOWS: dict[str, tuple[str, uc.Flow]] = {
     ),
     "rows are hidden for a microsecond too long": ("distinct", distinct("3600.000001 seconds")),
     "rows are hidden for a microsecond too short": ("distinct", distinct("3599.999999 seconds")),
+    "the period of rolling is a microsecond too long": ("rolling", rolled("60.000001 seconds")),
+    "the period of rolling is a microsecond too short": ("rolling", rolled("59.999999 seconds")),
+    "rows do not see rows of their time": ("rolling", rolled(closed="left")),
+    "the first instant is seen": ("rolling", rolled(closed="both")),
+    "a rolling join looks a microsecond too far": ("rolling join", looking_back("60.000001 seconds")),
+    "labels do not see events of their time": ("rolling join", looking_back(closed="neither")),
+    "labels see events of any key": ("rolling join", looking_back(by=())),
     # Rows that a step leaves out.
     "all rows lose their time": ("moved", moved("89 seconds")),
     "all rows lose their time by a microsecond": ("moved", moved("89.999999 seconds")),
