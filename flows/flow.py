@@ -49,6 +49,7 @@ from ..panes.transforms import Map, Transform, Where, WithColumns, function_of, 
 from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger
 from ..windows import Global, Length, Span, Window, as_window, span
+from ..windows.spans import positive
 from .answers import Answers
 from .engine import Engine, Source
 from .flow_steps import (
@@ -63,7 +64,7 @@ from .flow_steps import (
     without_counts,
 )
 from .join_step import Joined, JoinSide, join_asof_stage, join_stage
-from .looking_back import JOIN_ROLLING_OPTIONS, ROLLING_OPTIONS, RollingRows, check_final, labelled
+from .looking_back import JOIN_ROLLING_OPTIONS, ROLLING_OPTIONS, RollingRows, check_watermark, labelled
 from .outputs import Outputs
 from .result import Result
 from .settings import Settings, check_free, check_kept, check_replay, check_sources
@@ -317,6 +318,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         rows: int | None = None,
         by: str | Sequence[str] = (),
         closed: Literal["right", "left", "both", "neither"] = "right",
+        every: Length | None = None,
         order: str | None = None,
         coarse: Length | None = None,
         min_rows: int = 1,
@@ -340,6 +342,10 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
             The key columns. Without any, all rows are one key.
         closed
             The ends of the period that belong to it. "right", the default, sees a row and all rows of its time.
+        every
+            Give ticks instead of rows: the multiples of this length since 1970 UTC. There is one for each key and tick
+            while something is in the period, and one that says that it is empty again. A tick is shown when the
+            watermark has passed it, and its time is `event_time`; the other columns are the keys and the results.
         order
             The column by which rows of one time are sorted; `rows=` needs it.
         coarse
@@ -359,15 +365,11 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         >>> spent.rolling("1 minute").combine(total=uc.Sum("x")).run()["total"].to_pylist()
         [1, 3, 6]
         """
-        if others:
-            if "every" in others:
-                raise InvalidArgument(
-                    "flow.rolling() gives rows and has no every=: uc.rolling(table, every=) gives ticks"
-                )
-            require_options(others, ROLLING_OPTIONS, "rolling()")
+        require_options(others, ROLLING_OPTIONS, "rolling()")
         options = {
             "lookbacks": lookbacks_of(period, rows, closed, coarse),
             "by": column_names(by, "by="),
+            "every": None if every is None else int(positive(every, "rolling", "every")),
             "order": None if order is None else column_name(order, "order="),
             "min_rows": min_rows,
             "emit": emit,
@@ -610,7 +612,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         self, combiners: Mapping[str, Combiner], options: Mapping[str, Any], lateness: Span | str | None, who: str
     ) -> Flow:
         """The flow with a rolling step after it."""
-        check_final(options["emit"], self.settings, who)
+        check_watermark(options, self.settings, who)
         make = partial(Rolled, combiners, bounded=self._is_bounded, **options)
         return self._stepped(RolledStage, make, {} if lateness is None else {"allowed_lateness": lateness}, who)
 

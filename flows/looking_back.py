@@ -33,7 +33,7 @@ from .settings import Settings, check_kept, shared
 from .settle import farthest
 
 JOIN_ROLLING_OPTIONS = ("by", "available", "closed", "coarse", "min_rows", "allowed_lateness", "emit")
-ROLLING_OPTIONS = ("period", "rows", "by", "closed", "order", "coarse", "min_rows", "allowed_lateness", "emit")
+ROLLING_OPTIONS = ("period", "rows", "by", "closed", "every", "order", "coarse", "min_rows", "allowed_lateness", "emit")
 Combined = TypeVar("Combined")
 """The flow that `combine` gives."""
 
@@ -124,11 +124,15 @@ class Labelled:
         return tuple(replace(flow, transforms=(*flow.transforms, fit)) for flow, fit in both)
 
 
-def check_final(emit: str, settings: Settings, who: str) -> None:
-    """Raise if rows are to be given when they are final, and nothing says when that is."""
-    if emit == "final" and settings.each_batch:
-        named = who.replace("()", "(emit='final')")
+def check_watermark(options: Mapping[str, Any], settings: Settings, who: str) -> None:
+    """Raise if rows are to be given when they are final, or ticks when they are over, and nothing says when that is."""
+    named = who.replace("()", "(emit='final')")
+    if options["emit"] == "final" and settings.each_batch:
         raise InvalidArgument(f"{named} needs a watermark that says when rows are final: leave it out")
+    if options.get("every") is not None and settings.each_batch:
+        raise InvalidArgument(
+            "rolling(every=) needs a watermark that says when a tick is over: use another than watermark='each_batch'"
+        )
 
 
 def labelled(
@@ -210,6 +214,6 @@ __all__ = [
     "LabelColumns",
     "Labelled",
     "RollingRows",
-    "check_final",
+    "check_watermark",
     "labelled",
 ]

@@ -221,6 +221,14 @@ class Rolling:
         found = self._results(rows, plan, every_row, sorted_rows, ranges, sorted_rows.codes[places])
         return [column if few is None else with_missing(column, few) for column, few in found.values()]
 
+    def results_of_ticks(
+        self, rows: pa.Table, plan: Plan, sorted_rows: SortedRows, codes: np.ndarray, ticks: np.ndarray
+    ) -> list[pa.Array]:
+        """The results of ticks over rows that are sorted already, in the order of `names`."""
+        ranges = {label: sorted_rows.ranges_at(codes, ticks, one) for label, one in self.lookbacks.items()}
+        found = self._results(rows, plan, np.arange(rows.num_rows), sorted_rows, ranges, codes)
+        return [column if few is None else with_missing(column, few) for column, few in found.values()]
+
     def _sorted(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, SortedRows]:
         """The rows with a time by key and time, the first row of each key, and the engine's view of them."""
         times, valid = time_column(flat(table[self.time]))

@@ -16,7 +16,7 @@ from ..flows.graph import Graph, Leaf, Step
 from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
 from ..panes.rows.stage import RowStage
-from ..windows import MAX_TIME, MIN_TIME, Calendar, Span, Window, span
+from ..windows import MAX_TIME, MIN_TIME, Calendar, Fixed, Span, Window, span
 from ..windows.spans import UNITS
 
 _CALENDAR = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
@@ -83,6 +83,8 @@ def edges_of(graph: Graph) -> Edges:
             case RowStage(options=options):
                 lateness.add(int(span(getattr(options, "allowed_lateness", "0 seconds"))))
                 lengths |= set(spans_of(getattr(options, "within", None)))
+                if (every := getattr(options, "every", None)) is not None:
+                    windows.append(Fixed(Span(every)))
             case JoinStage(join=join):
                 lateness.add(int(span(join.allowed_lateness)))
                 pairs += join.on

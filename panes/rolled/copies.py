@@ -8,9 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
+from ...combiners.rows.columns import flat
 from ...combiners.rows.groups import Groups
 from ..rows.equal_rows import netted
+from ..rows.options import AdmittedRows, Columns
 
 
 @dataclass(frozen=True)
@@ -74,4 +77,18 @@ class Copies:
         )
 
 
-__all__ = ["Copies"]
+def copies_of(columns: Columns, rows: pa.Table, stored: pa.Table, bundle: AdmittedRows) -> tuple[Copies, np.ndarray]:
+    """The copies of rows, stored ones and those of a bundle; and the places of retractions that are looked at again."""
+    if bundle.weights is None:
+        return Copies.added(len(stored), len(bundle)), np.empty(0, np.int64)
+    weights, times = (np.asarray(flat(table)) for table in (stored["weight"], rows["event_time"].cast(pa.int64())))
+    # Only rows of one time can be equal.
+    near = np.isin(times[: len(stored)], bundle.times)
+    places = np.concatenate([np.flatnonzero(near), np.arange(len(stored), len(rows))])
+    low, high = columns.row_hashes(rows.take(pa.array(places)))
+    weighed = np.concatenate([weights[near], bundle.weights])
+    copies = Copies.netted(low, high, weighed, int(np.count_nonzero(near)))
+    return copies.at(places, np.flatnonzero(~near & (weights > 0))), np.flatnonzero(near & (weights < 0))
+
+
+__all__ = ["Copies", "copies_of"]

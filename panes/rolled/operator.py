@@ -32,7 +32,7 @@ from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
 from ..state.store_rows import StoreRows
-from .copies import Copies
+from .copies import Copies, copies_of
 from .labels import IS_LABEL, KNOWN, label_names, results_of_labels
 from .rolled import Rolled
 from .time_blocks import TimeBlocks
@@ -58,16 +58,14 @@ class RolledOperator(RowOperator):
     def __init__(self, rolled: Rolled, schema: pa.Schema) -> None:
         columns = rolled.checked(schema)
         self.rolled, self.plan = rolled, rolled.plan(columns)
-        kinds = {field.name: field.type for field in self.plan.outputs}
-        names = [(label, name) for label in rolled.lookbacks for name in kinds]
-        self.results = [pa.field(f"{label}_{name}" if label else name, kinds[name]) for label, name in names]
+        self.results = rolled.results(self.plan)
         self.blocks = TimeBlocks.of(rolled.lookbacks.values())
         given = [columns.user.field(name) for name in label_names(columns.user.names)]
         super().__init__(columns, output_schema(pa.schema([*given, *self.results])), self._lateness(rolled))
         own = [("weight", pa.int64()), ("shown", pa.bool_())]
         own += [(RESULT + field.name, field.type) for field in self.results]
         self.stored_schema = stored_schema(columns.rows, own)
-        self.compares = all(_has_hash(field.type) for field in self.results)
+        self.compares = all(has_hash(field.type) for field in self.results)
         self.nets = self.compares and (rolled.diff is not None or rolled.rows > 0)
 
     @staticmethod
@@ -107,7 +105,7 @@ class RolledOperator(RowOperator):
             return self.output_schema.empty_table(), stored.store.without_due(clocks.leaves)
         loaded = stored.read().combine_chunks()
         rows = pa.concat_tables([restored(loaded, self.columns.rows), bundle.rows]).combine_chunks()
-        copies, replaced = self._copies(rows, loaded, bundle)
+        copies, replaced = copies_of(self.columns, rows, loaded, bundle)
         shown = np.concatenate([_bools(loaded["shown"]), np.zeros(len(bundle), np.bool_)])
         old = self._old_results(loaded, len(bundle))
         held, gone = np.concatenate([copies.stay, copies.come]), copies.go
@@ -154,19 +152,6 @@ class RolledOperator(RowOperator):
         if bundle.weights is not None:
             touched = np.union1d(touched, lookup(self.blocks.hashes(keys, times)))
         return StoreRows.of(store, touched, {}, self.stored_schema)
-
-    def _copies(self, rows: pa.Table, loaded: pa.Table, bundle: AdmittedRows) -> tuple[Copies, np.ndarray]:
-        """The copies of rows, and the places of retractions of the state that are looked at again."""
-        if bundle.weights is None:
-            return Copies.added(len(loaded), len(bundle)), np.empty(0, np.int64)
-        weights = _ints(loaded["weight"])
-        # Only rows of one time can be equal.
-        near = np.isin(_times(rows)[: len(loaded)], bundle.times)
-        places = np.concatenate([np.flatnonzero(near), np.arange(len(loaded), len(rows))])
-        low, high = self.columns.row_hashes(rows.take(pa.array(places)))
-        weighed = np.concatenate([weights[near], bundle.weights])
-        copies = Copies.netted(low, high, weighed, int(np.count_nonzero(near)))
-        return copies.at(places, np.flatnonzero(~near & (weights > 0))), np.flatnonzero(near & (weights < 0))
 
     def _old_results(self, loaded: pa.Table, new: int) -> list[pa.Array]:
         """The results that are stored, and null for the rows of the bundle and at one place after them."""
@@ -325,7 +310,8 @@ class RolledOperator(RowOperator):
         return key_hashes(key_arrays(rows, self.rolled.by), rows.num_rows)
 
 
-def _has_hash(kind: pa.DataType) -> bool:
+def has_hash(kind: pa.DataType) -> bool:
+    """True for a type whose values can be told apart by hashes."""
     try:
         require_hash(kind, "it", "it")
     except TypeMismatch:
@@ -355,4 +341,4 @@ def _ints(column: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(flat(column))
 
 
-__all__ = ["RESULT", "RolledOperator"]
+__all__ = ["RESULT", "RolledOperator", "has_hash"]

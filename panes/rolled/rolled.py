@@ -44,6 +44,8 @@ class Rolled(RowOptions):
         True if the input ends, so that each row is given once.
     labels
         True if the rows are labels, which see and are given, and events, which are seen (`labels.py`).
+    every
+        The microseconds between ticks, which are given in place of the rows.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Rolled(RowOptions):
     emit: Emit = "at_once"
     bounded: bool = False
     labels: bool = False
+    every: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,6 +92,7 @@ class Rolled(RowOptions):
         ends = f", closed {', '.join(sorted(closed))}" if closed else ""
         results = ", ".join(f"{name}={combiner!r}" for name, combiner in self.combiners.items())
         emit = "emitted when final" if self.final else "corrected"
+        by = f" each {Span(self.every)}{by}" if self.every is not None else by
         return f"{self.who.removesuffix('()')} over {', '.join(looks)}{by}{ends}{order}: {results}; {emit}"
 
     @property
@@ -110,6 +114,7 @@ class Rolled(RowOptions):
             lookbacks=self.lookbacks,
             time=EVENT_TIME,
             by=tuple(self.by),
+            every=self.every,
             order=self.order,
             min_rows=self.min_rows,
         )
@@ -141,6 +146,12 @@ class Rolled(RowOptions):
             for field in columns.user:
                 require_hash(field.type, "rolling(rows=)", field.name)
         return columns
+
+    def results(self, plan: Plan) -> list[pa.Field]:
+        """The columns of the results."""
+        kinds = {field.name: field.type for field in plan.outputs}
+        names = [(label, name) for label in self.lookbacks for name in kinds]
+        return [pa.field(f"{label}_{name}" if label else name, kinds[name]) for label, name in names]
 
     def plan(self, columns: Columns) -> Plan:
         """The combiners on the columns of a row; rows are never retracted from their states."""

@@ -11,21 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...windows import span
+from ...windows import Span, span
 from ..grouping.grouping import DIFF
 from ..rows.stage import RowStage
 from ..stage import StageInput
 from .operator import RolledOperator
 from .rolled import Rolled
+from .tick_operator import TickOperator
 
 
 @dataclass(frozen=True)
 class RolledStage(RowStage):
     options: Rolled
 
-    def operator(self, *schemas: pa.Schema) -> RolledOperator:
+    def operator(self, *schemas: pa.Schema) -> RolledOperator | TickOperator:
         (schema,) = schemas
-        return RolledOperator(self.options, schema)
+        kind = RolledOperator if self.options.every is None else TickOperator
+        return kind(self.options, schema)
 
     def output(self) -> StageInput:
         if self.options.final:
@@ -45,6 +47,8 @@ class RolledStage(RowStage):
         options["lookbacks"] = "; ".join(looks)
         # Rows that wait would be lost by a step that shows rows as they come.
         options["emit"] = "final" if self.options.final else "at_once"
+        if self.options.every is not None:
+            options["every"] = f"{Span(self.options.every)}"
         return options
 
 

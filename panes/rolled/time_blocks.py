@@ -39,7 +39,12 @@ class TimeBlocks:
         every = list(lookbacks)
         if any(one.rows or one.ever for one in every):
             return cls(0)
-        return cls(-(-max(one.longest for one in every) // _REACH))
+        return cls.over(max(one.longest for one in every))
+
+    @classmethod
+    def over(cls, longest: int) -> TimeBlocks:
+        """The blocks for rows that reach so far."""
+        return cls(-(-longest // _REACH))
 
     def hashes(self, keys: np.ndarray, times: np.ndarray) -> np.ndarray:
         """The hash of the block of each row, from that of its key."""

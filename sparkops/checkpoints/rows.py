@@ -31,6 +31,8 @@ PARTS: Mapping[str, str] = {
     "deposits": "large contents",
     "known": "ids",
     "rows": "rows",
+    "ticks": "ticks",
+    "due_tick": "next tick",
     "sent": "versions of values",
     "keys": "keys",
     "left": "left rows",
@@ -86,7 +88,7 @@ def _columns(store: str, table: pa.Table, made_by: Mapping[str, Any]) -> dict[st
             out[name] = table[name]
         elif name.startswith(RESULT):
             out[name.removeprefix(RESULT)] = table[name]
-    if any(name.startswith(RESULT) for name in names):
+    if "shown" in names and any(name.startswith(RESULT) for name in names):
         out["shown"] = table["shown"]
     if {"low", "high"} <= set(names):
         halves = zip(table["high"].to_pylist(), table["low"].to_pylist(), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from by_double_loop import ticks_seen
 from engine import Engine
 from pyspark.sql import SparkSession
 from row_steps import SECOND, START, TIME
@@ -92,6 +94,35 @@ def test_bundles_of_shards_that_restart(seed: int, emit: Any) -> None:
     else:
         assert -1 in every["diff"].to_pylist()
     assert found == want
+
+
+@pytest.mark.parametrize("emit", ["at_once", "final"])
+@pytest.mark.parametrize("seed", seeds(2, 40))
+def test_rule_97_ticks_of_shards_that_restart(seed: int, emit: Any) -> None:
+    """Ticks every 15 seconds, until the period of each key is empty, over batches with new workers."""
+    table = rows(120, seed)
+    options = {"every": "15 seconds", "allowed_lateness": "1 minute", "emit": emit}
+    engine = Engine(rolled(rows_flow(SCHEMA, watermark="1 s", shards=3), **options), seed)
+    far = pa.table([[START + 10**6 * SECOND], ["far"], [0], [0]], SCHEMA.names).cast(SCHEMA)
+    shown = []
+    for at, batch in enumerate([*(table.slice(at, 20) for at in range(0, 120, 20)), far, far.slice(0, 0)]):
+        shown.append(engine.batch({None: batch}, now=START + at)[0])
+        engine.restart()
+    every = pa.concat_tables(shown)
+    assert set(every["diff"].to_pylist()) == ({1} if emit == "final" else {1, -1})
+    names = ["k", "event_time", *(f"{label}_{name}" for label in PERIODS for name in COMBINERS)]
+    found = [tuple(row[name] for name in names) for row in left(every).to_pylist() if row["k"] != "far"]
+    wanted = []
+    for key in ("a", "b", None):
+        mine = [row for row in table.to_pylist() if row["k"] == key]
+        periods = {name: dt.timedelta(seconds=seconds) for name, seconds in PERIODS.items()}
+        for tick, seen in ticks_seen([row["ts"] for row in mine], dt.timedelta(seconds=15), periods, "right"):
+            results: list[Any] = []
+            for places in seen.values():
+                xs = [mine[place]["x"] for place in places]
+                results += [len(xs), sum(xs), max(xs), len(set(xs))] if xs else [0, None, None, 0]
+            wanted.append((key, tick, *results))
+    assert Counter(found) == Counter(wanted)
 
 
 def test_a_live_table_of_features_over_a_restart(spark: SparkSession, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ BUILDS: dict[str, Any] = {
         n=uc.Count(), best=uc.Max("x"), middle=uc.Median("x")
     ),
     "rolled, final": lambda flow: flow.rolling(rows=3, order="id", by="k", emit="final").combine(total=uc.Sum("x")),
+    "ticks": lambda flow: flow.rolling("2 minutes", every="45 seconds", by="k").combine(n=uc.Count(), best=uc.Max("x")),
     "totals": lambda flow: flow.process(by="k", function=Totals),
     "an output": lambda flow: ledger(flow)[2],
     "an output, counted": lambda flow: ledger(flow)[2].window("1 minute", "each row").combine(by="k", n=uc.Count()),

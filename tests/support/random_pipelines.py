@@ -78,6 +78,7 @@ def _step(r: random.Random, one: Pipeline) -> Pipeline:
         _grouped,
         _grouped,
         _rolled,
+        _ticked,
         _in_order,
         _remembered,
         _repeated,
@@ -186,6 +187,29 @@ def _rolled(r: random.Random, one: Pipeline) -> Pipeline:
         return out
 
     return Pipeline(plain(flow), rows, (*one.names, f"rolling {seconds} s, {closed}, {emit}"))
+
+
+def _ticked(r: random.Random, one: Pipeline) -> Pipeline:
+    """The total of each key at each tick while there is something in the period, and at the first without."""
+    seconds, closed, emit = r.choice([20, 90]), r.choice(["right", "left", "both", "neither"]), r.choice(EMITS)
+    every = r.choice([15, 60]) * SECOND
+    options = {"every": f"{every // SECOND} seconds", "closed": closed, "emit": emit, **_late(r, one)}
+    totals = one.flow.rolling(f"{seconds} seconds", by="k", **options).combine(x=uc.Sum("x"))
+    flow = totals.with_columns(x=uc.col("x").fill_null(3))
+
+    def rows(given: Sources) -> Rows:
+        left, out = one.rows(given), Rows()
+        for key in {row[1] for row in left}:
+            mine = [row for row in left if row[1] == key]
+            tick, held = min(row[0] for row in mine) // every * every, False
+            while held or tick <= max(row[0] for row in mine) + every:
+                seen = [row for row in mine if _sees(closed, tick - row[0], seconds * SECOND)]
+                if seen or held:
+                    out[tick, key, sum(row[2] * left[row] for row in seen) if seen else 3] += 1
+                tick, held = tick + every, bool(seen)
+        return out
+
+    return Pipeline(plain(flow), rows, (*one.names, f"ticks of {seconds} s each {every // SECOND} s, {closed}, {emit}"))
 
 
 EMITS = ["at_once", "at_once", "final"]

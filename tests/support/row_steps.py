@@ -120,13 +120,19 @@ def draw_step(r: random.Random, flow: uc.Flow) -> uc.Flow:
 
 
 def draw_rolling(r: random.Random, flow: uc.Flow) -> uc.Flow:
-    """Rows with the total of those that they see."""
-    looks = r.choice(
-        [{"period": "30 seconds"}, {"period": "5 minutes", "coarse": "1 minute"}, {"rows": 3, "order": "x"}]
+    """Rows, or ticks, with the total of those that they see."""
+    looks: dict[str, Any] = r.choice(
+        [
+            {"period": "30 seconds"},
+            {"period": "5 minutes", "coarse": "1 minute"},
+            {"period": "2 minutes", "every": "45 seconds"},
+            {"rows": 3, "order": "x"},
+        ]
     )
+    by = ("k", "id") if "every" in looks else r.choice(["k", ("k", "id"), ()])
     if "rows" not in looks:
         looks["closed"] = r.choice(["right", "left", "both", "neither"])
-    rows = flow.rolling(**looks, by=r.choice(["k", ("k", "id"), ()]), emit=r.choice(["at_once", "at_once", "final"]))
+    rows = flow.rolling(**looks, by=by, emit=r.choice(["at_once", "at_once", "final"]))
     totals = rows.combine(n=uc.Count(), total=uc.Sum("x"))
     return totals.with_columns(x=uc.col("total").fill_null(-7) * 3 + uc.col("n")).select(
         "k", "id", "x", "event_time", "diff"

@@ -39,6 +39,7 @@ from planted.flows import (
     sizes,
     starts,
     sums,
+    ticks,
     united,
 )
 from planted.wrong_flows import RIGHT_FLOWS, WRONG_FLOWS, forgets
@@ -64,6 +65,7 @@ RIGHT: dict[str, tuple[uc.Flow, Callable[..., Any]]] = {
     "rolling, without weights": (rolled(source=plain(watermark="20 seconds")), seen),
     "rolling, emitted when final": (rolled(emit="final"), seen),
     "rolling join": (looking_back(), seen_by_left),
+    "ticks": (rolled(every="30 seconds", allowed_lateness="1 minute"), ticks),
     "distinct": (signed().distinct("k", within="1 hour").select("k", "ts", "diff"), first_rows),
     "distinct, without weights": (plain().distinct("k", within="1 hour"), first_to_come),
     "in order": (signed().in_order(), lambda rows: rows),

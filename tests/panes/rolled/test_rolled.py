@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from rolled_rows import COMBINERS, Row, results, sees
 from seeds import seeds
 from stepping import SCHEMA, Driven, scripts, table_of
 
@@ -24,31 +24,6 @@ from uncombine.windows.times import MAX_TIME
 
 PLAIN = SCHEMA.remove(3)
 SEEDS = pytest.mark.parametrize("seed", seeds(6, 200))
-COMBINERS = {
-    "n": uc.Count(),
-    "total": uc.Sum("x"),
-    "best": uc.Max("x"),
-    "middle": uc.Median("x"),
-    "kinds": uc.CountDistinct("x"),
-}
-Row = tuple[int, Any, float]
-
-
-def results(seen: list[Row], min_rows: int) -> tuple[Any, ...]:
-    if len(seen) < min_rows:
-        return (None,) * len(COMBINERS)
-    xs = [x for _, _, x in seen]
-    return (len(xs), sum(xs), max(xs), median(xs), len(set(xs))) if xs else (0, None, None, None, 0)
-
-
-def sees(lookback: LookBack, row: Row, other: Row) -> bool:
-    after_start = lookback.ever or other[0] >= first(lookback, row[0])
-    return other[1] == row[1] and after_start and (other[0] < row[0] or (other[0] == row[0] and lookback.sees_ties))
-
-
-def first(lookback: LookBack, time: int) -> int:
-    start = time - lookback.micros + lookback.first_open
-    return start - start % lookback.coarse
 
 
 def whole(rows: list[Row], lookbacks: list[LookBack], min_rows: int) -> Counter[tuple[Any, ...]]:
@@ -204,8 +179,6 @@ def test_options_that_do_not_fit() -> None:
     flow = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
     with pytest.raises(InvalidArgument, match="needs order="):
         flow.rolling(rows=3).combine(n=uc.Count())
-    with pytest.raises(InvalidArgument, match="has no every="):
-        flow.rolling("1 day", every="1 hour")
     with pytest.raises(InvalidArgument, match="emit='later'"):
         flow.rolling("1 day", emit="later").combine(n=uc.Count())  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="rename the result"):

@@ -143,3 +143,18 @@ def seen(rows: Frame, others: Frame | None = None) -> Frame:
 
 def seen_by_left(frames: dict[str, Frame]) -> Frame:
     return seen(frames["left"], frames["right"])
+
+
+def ticks(rows: Frame) -> Frame:
+    """The number of rows of each key in the minute up to each half minute, and the first time it is zero."""
+    out, half, minute = [], pd.Timedelta("30s"), pd.Timedelta("1min")
+    for key, mine in rows.groupby("k", dropna=False):
+        tick, held = mine.ts.min().floor("30s"), 0
+        while held or tick <= mine.ts.max() + half:
+            n = int(((mine.ts <= tick) & (mine.ts > tick - minute)).sum())
+            if n or held:
+                out.append({"k": None if pd.isna(key) else key, "event_time": tick, "n": n})
+            tick, held = tick + half, n
+            if not held and (later := mine.ts[mine.ts > tick - half]).size:
+                tick = max(tick, later.min().floor("30s"))
+    return Frame(out, columns=["k", "event_time", "n"])

@@ -34,6 +34,7 @@ from .flows import (
     signed,
     sizes,
     sums,
+    ticks,
     united,
 )
 
@@ -150,6 +151,7 @@ RIGHT_FLOWS: dict[str, Right] = {
     "filter": (plain().where(uc.col("x") > 4), lambda rows: rows[rows.x > 4], {}),
     "rolling": (rolled(), seen, {}),
     "rolling join": (looking_back(), seen_by_left, {}),
+    "ticks": (rolled(every="30 seconds"), ticks, {}),
 }
 
 WRONG_FLOWS: dict[str, tuple[str, uc.Flow]] = {
@@ -198,6 +200,9 @@ WRONG_FLOWS: dict[str, tuple[str, uc.Flow]] = {
     "the first instant is seen": ("rolling", rolled(closed="both")),
     "a rolling join looks a microsecond too far": ("rolling join", looking_back("60.000001 seconds")),
     "labels do not see events of their time": ("rolling join", looking_back(closed="neither")),
+    "ticks come a second late": ("ticks", rolled(every="31 seconds")),
+    "a tick sees a microsecond too far": ("ticks", rolled("60.000001 seconds", every="30 seconds")),
+    "ticks do not see rows of their time": ("ticks", rolled(every="30 seconds", closed="left")),
     "labels see events of any key": ("rolling join", looking_back(by=())),
     # Rows that a step leaves out.
     "all rows lose their time": ("moved", moved("89 seconds")),
