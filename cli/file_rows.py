@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..combiners.expressions.expr import Expr, col
+from ..combiners.rows.plain_types import is_text
 from ..combiners.rows.type_names import type_named
 from ..errors import InvalidArgument, UncombineError, require_column
 from ..files.files import Files
@@ -25,6 +26,7 @@ from ..local.data_files import LocalFiles
 from ..local.read_source import MadeRows
 from ..local.script import with_times
 from ..panes.grouping.grouping import EVENT_TIME
+from ..windows.times import UTC_MICROS
 from .conditions import condition_of
 from .parser import Parser
 
@@ -44,6 +46,7 @@ class FileRows:
     table: pa.Table
     time: str
     notes: tuple[str, ...] = ()
+    unreadable: tuple[pa.Table, ...] = ()
 
 
 def add_reading(parser: Parser) -> None:
@@ -59,6 +62,11 @@ def add_reading(parser: Parser) -> None:
     )
     parser.add_argument(
         "--processing-time", metavar="COLUMN", help="when each row arrived; the order of the file if not given"
+    )
+    parser.add_argument(
+        "--processing-time-format",
+        metavar="FORMAT",
+        help="of the times of arrival: their format (default: that of --time-format, where they are no ISO times)",
     )
     parser.add_argument(
         "--where",
@@ -105,15 +113,29 @@ def files_of(path: str, arguments: argparse.Namespace, **options: Any) -> Files:
     if named in (None, "csv"):
         options |= of_csv
     files = Files(path, format=arguments.format, **options)
-    types = dict(map(_type_of, arguments.type))
-    if not types:
+    types, zone = dict(map(_type_of, arguments.type)), getattr(arguments, "time_zone", None)
+    if not types and zone is None:
         return files
     with reading_files(arguments):
         schema = files.described(listing, streaming=True).schema
+    if zone is not None and named in ("csv", "json"):
+        # The texts of times are read by the clocks of the type of their column.
+        clock = pa.timestamp("us", zone)
+        types = {name: clock for name in _times(arguments) if _is_time(schema, name)} | types
     for name, kind in types.items():
         require_column(name, schema.names, "--type")
         schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
     return Files(path, format=named, schema=schema, **options)
+
+
+def _times(arguments: argparse.Namespace) -> list[str]:
+    """The columns of times that a command names."""
+    names = (getattr(arguments, option, None) for option in ("time", "processing_time"))
+    return [name for name in names if name is not None]
+
+
+def _is_time(schema: pa.Schema, name: str) -> bool:
+    return name in schema.names and pa.types.is_timestamp(schema.field(name).type)
 
 
 def _type_of(text: str) -> tuple[str, pa.DataType]:
@@ -161,7 +183,8 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     for name, option in ((arguments.time, "--time"), (arguments.processing_time, "--processing-time")):
         if name is not None:
             require_column(name, schema.names, option)
-    event_time = event_time_of(_time_of(arguments), None if arguments.time_zone else arguments.time_format)
+    time_of = _time_of(arguments.time, arguments.time_format, arguments.time_zone, schema)
+    event_time = event_time_of(time_of, None if isinstance(time_of, Expr) else arguments.time_format)
     if event_time is not None:
         event_time = event_time.over(schema)
         source = replace(source, made=MadeRows(schema, event_time=event_time))
@@ -174,9 +197,8 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     time = arguments.time if event_time is None else EVENT_TIME
     table = _timed(table, time, "; --time-format has the format of others")
     if arguments.processing_time is not None:
-        table = _timed(table, arguments.processing_time)
-        table = table.sort_by(arguments.processing_time)
-    return FileRows(table=table, time=time, notes=_notes(unreadable))
+        table = _with_arrivals(table, arguments).sort_by(arguments.processing_time)
+    return FileRows(table=table, time=time, notes=_notes(unreadable), unreadable=tuple(unreadable))
 
 
 def _source(arguments: argparse.Namespace) -> LocalFiles:
@@ -195,19 +217,42 @@ def _source(arguments: argparse.Namespace) -> LocalFiles:
     )
 
 
+def _with_arrivals(table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
+    """The rows with the times of their arrival, by the clock and perhaps the format of event times."""
+    name, form, zone = arguments.processing_time, arguments.processing_time_format, arguments.time_zone
+    kind, place = table.schema.field(name).type, table.column_names.index(name)
+    if form is None:
+        try:
+            table = with_times(table, [name])
+        except InvalidArgument as error:
+            form = arguments.time_format
+            if form is None:
+                remedy = "--processing-time-format has the format of others"
+                raise InvalidArgument(f"column {name!r} has no times: {error}; {remedy}") from None
+    if form is not None:
+        table = table.set_column(place, name, col(name).cast_time(form).evaluate(table))
+    if zone is None or not _lacks_zone(kind, form):
+        return table
+    return table.set_column(place, name, col(name).dt.replace_time_zone(zone).evaluate(table).cast(UTC_MICROS))
+
+
 def read_columns(arguments: argparse.Namespace) -> pa.Table:
     """All columns of the files that a command names."""
     return _source(arguments).whole()
 
 
-def _time_of(arguments: argparse.Namespace) -> str | Expr:
+def _time_of(name: str, form: str | None, zone: str | None, schema: pa.Schema) -> str | Expr:
     """The column of event times, or the times of the wall clock in it."""
-    zone = arguments.time_zone
-    if zone is None:
-        return str(arguments.time)
-    column = col(arguments.time)
-    read = column if arguments.time_format is None else column.cast_time(arguments.time_format)
+    kind = schema.field(name).type
+    if zone is None or not _lacks_zone(kind, form):
+        return name
+    read = col(name).cast_time(form or "") if is_text(kind) else col(name)
     return read.dt.replace_time_zone(zone)
+
+
+def _lacks_zone(kind: pa.DataType, form: str | None) -> bool:
+    """True if times of this type, or texts of them in this format, do not say their zone."""
+    return (is_text(kind) and "%z" not in (form or "")) or (pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:

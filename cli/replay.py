@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from .. import Elements, Watermark
 from ..doors import flow
+from ..flows.result import Result
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
 from ..plot import picture_file
@@ -21,15 +22,15 @@ from ..tables import target_of
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
 from .failures import failures_of
-from .file_rows import add_reading, read_rows, reading_files
-from .parser import Parser
+from .file_rows import FileRows, add_reading, read_rows, reading_files
+from .parser import Parser, count_of
 from .progress_bar import progress_bar
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
-from .row_output import add_output, check_output, give
+from .row_output import add_output, check_file, check_output, give, write_file
 from .words import add_by, add_combine, combiners_of
 
-MOST_BUNDLES = 2000
-"""The most entries that a replay has; rows of a larger file arrive together."""
+STEPS = 2000
+"""The most steps of a replay, unless --steps says another number."""
 
 
 def add_replay(parser: Parser) -> None:
@@ -52,6 +53,16 @@ def add_replay(parser: Parser) -> None:
         "--mode", choices=modes, default="retracting", help="how panes of a window relate (default: retracting)"
     )
     add_final(replay)
+    replay.add_argument(
+        "--steps",
+        type=count_of,
+        default=STEPS,
+        metavar="N",
+        help=f"the most steps of the replay: rows of a larger file arrive several at a time (default: {STEPS})",
+    )
+    replay.add_argument(
+        "--left-out", metavar="FILE", help="write the rows that were left out, with the reason of each, into a new file"
+    )
     add_output(replay)
     replay.add_argument("--table", metavar="URL", help="write what is left into a table too: duckdb:shop.db#totals")
     replay.add_argument(
@@ -68,6 +79,8 @@ def _replayed(arguments: argparse.Namespace) -> int:
     window, trigger = as_window(arguments.window, "--window"), as_trigger(arguments.trigger, "--trigger")
     results = combiners_of(arguments.combine)
     check_output(arguments)
+    if arguments.left_out is not None:
+        check_file(arguments.left_out, "--left-out", arguments.overwrite)
     if arguments.plot:
         picture_file.check_path(arguments.plot, "--plot")
     if arguments.table is not None:
@@ -81,14 +94,18 @@ def _replayed(arguments: argparse.Namespace) -> int:
     source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": arguments.mode, "allowed_lateness": arguments.lateness}
     panes = source.window(window, trigger, **options).combine(by=arguments.by, **results)
-    script = _script(rows.table, arguments.processing_time)
+    script = _script(rows.table, arguments.processing_time, arguments.steps)
     code = 0
     try:
         with progress_bar("replaying", len(script)) as done:
             result = LocalRun(panes).all(script, done)
     except KeyboardInterrupt as interrupt:
         result, code = result_so_far(interrupt), INTERRUPTED
-    give(rows_of(result, arguments.final), arguments, [*rows.notes, *notes_of(result)])
+    notes = [*_bundled(rows.table.num_rows, arguments.steps), *rows.notes, *notes_of(result), *_late(result, arguments)]
+    give(rows_of(result, arguments.final), arguments, notes)
+    if arguments.left_out is not None:
+        write_file(_left_out(result, rows), arguments.left_out)
+        print(f"wrote the rows that were left out into {arguments.left_out}", file=sys.stderr)
     if code == 0 and arguments.table is not None:
         with failures_of(arguments.table):
             result.to_table(arguments.table)
@@ -101,17 +118,50 @@ def _replayed(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _script(rows: pa.Table, at: str | None) -> list[Elements | Watermark]:
+def _script(rows: pa.Table, at: str | None, steps: int) -> list[Elements | Watermark]:
     """The rows as entries in the order of their arrival, and then the end of the input."""
-    size = max(1, -(-rows.num_rows // MOST_BUNDLES))
+    size = _bundle(rows.num_rows, steps)
     script: list[Elements | Watermark] = []
-    shows = sys.stderr.isatty()
     for start in range(0, rows.num_rows, size):
         some = rows.slice(start, size)
         script.append(Elements(some, None if at is None else pc.max(some[at]).as_py()))
-    if shows and size > 1:
-        print(f"{rows.num_rows:,} rows in {len(script):,} bundles of {size}", file=sys.stderr)
     return [*script, Watermark(None)]
+
+
+def _bundle(rows: int, steps: int) -> int:
+    """The number of rows that arrive together."""
+    return max(1, -(-rows // max(1, steps)))
+
+
+def _bundled(rows: int, steps: int) -> list[str]:
+    """That rows arrive together, which decides when panes are shown.
+
+    >>> _bundled(5000, 2000)
+    ['rows arrived 3 at a time: --steps 5000 replays each alone, which takes longer']
+    """
+    size = _bundle(rows, steps)
+    return (
+        [] if size == 1 else [f"rows arrived {size} at a time: --steps {rows} replays each alone, which takes longer"]
+    )
+
+
+def _late(result: Result, arguments: argparse.Namespace) -> list[str]:
+    """Where the watermark is from, if rows were left out as late."""
+    if "why" not in result.left_out.column_names or "late" not in result.left_out["why"].to_pylist():
+        return []
+    return [
+        f"a row is late if its window ended before the latest time so far less --lag {arguments.lag!r} and "
+        f"--lateness {arguments.lateness!r}: make one as long as the disorder of the file"
+    ]
+
+
+def _left_out(result: Result, rows: FileRows) -> pa.Table:
+    """The rows without a result: those of steps, and those that could not be read, with their file and line."""
+    tables = [
+        result.left_out,
+        *(some.append_column("why", pa.array(["unreadable"] * len(some))) for some in rows.unreadable),
+    ]
+    return pa.concat_tables([table for table in tables if table.num_columns], promote_options="permissive")
 
 
 __all__ = ["add_replay"]

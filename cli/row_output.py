@@ -52,13 +52,18 @@ def check_output(arguments: argparse.Namespace) -> None:
         if arguments.overwrite:
             raise InvalidArgument("--overwrite is for the file that --output names: give --output FILE")
         return
+    check_file(path, "--output", arguments.overwrite)
+
+
+def check_file(path: str, option: str, overwrite: bool) -> None:
+    """Raise if the file that an option names cannot be written."""
     require_no_secret([path])
     if _form(path) is None:
-        raise InvalidArgument(f"--output writes a file that ends with {_ENDINGS}, and {path!r} does not")
+        raise InvalidArgument(f"{option} writes a file that ends with {_ENDINGS}, and {path!r} does not")
     there = info_of(absolute(path)).type
     if there == pafs.FileType.Directory:
-        raise InvalidArgument(f"--output names a file, and {path!r} is a folder: write {path.rstrip('/')}/rows.parquet")
-    if there != pafs.FileType.NotFound and not arguments.overwrite:
+        raise InvalidArgument(f"{option} names a file, and {path!r} is a folder: write {path.rstrip('/')}/rows.parquet")
+    if there != pafs.FileType.NotFound and not overwrite:
         raise InvalidArgument(f"{path!r} is there already: give --overwrite, or another name")
     address, inside = parts_of(absolute(path))
     if not address and not Path(inside).parent.is_dir():
@@ -145,7 +150,7 @@ def _form(path: str) -> str | None:
     return form if name == path.lower() or form in _OF_TEXT else None
 
 
-__all__ = ["add_output", "check_output", "give", "write_file"]
+__all__ = ["add_output", "check_file", "check_output", "give", "write_file"]
 
 
 def __dir__() -> list[str]:

@@ -137,3 +137,35 @@ def test_a_store_that_cannot_be_reached_is_one_line(capsys: pytest.CaptureFixtur
     assert count("nosuch://bucket/events.csv") == 2
     [line] = capsys.readouterr().err.splitlines()
     assert "nosuch://bucket cannot be reached" in line
+
+
+@pytest.mark.parametrize(
+    ("arrived", "options"),
+    [
+        ("2024-05-01T12:00:20", []),
+        ("2024-05-01T10:00:20Z", []),
+        ("01.05.2024 12:00:20", []),
+        ("12:00:20 01/05/2024", ["--processing-time-format", "%H:%M:%S %d/%m/%Y"]),
+        ("01.05.2024 12:00:20 +0200", ["--processing-time-format", "%d.%m.%Y %H:%M:%S %z"]),
+    ],
+)
+@pytest.mark.parametrize("event", ["01.05.2024 12:00:10", "2024-05-01T12:00:10", "2024-05-01T10:00:10Z"])
+def test_a_zone_is_that_of_all_times_without_one(
+    event: str, arrived: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of the times of arrival; times that say their zone keep it."""
+    (tmp_path / "a.csv").write_text(f"time;arrived\n{event};{arrived}\n")
+    form = ["--time-format", "%d.%m.%Y %H:%M:%S"] if "." in event else []
+    if not form and arrived.startswith("01."):
+        options = ["--processing-time-format", "%d.%m.%Y %H:%M:%S", *options]
+    command = ["replay", str(tmp_path / "a.csv"), "--delimiter", ";", "--time", "time", *form, "--processing-time"]
+    replay = [*command, "arrived", "--time-zone", "Europe/Berlin", "--window", "1 minute", "--trigger", "each row"]
+    assert main([*replay, *options, "--combine", "n=count", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert (row["window_start"], row["processing_time"]) == ("2024-05-01T10:00:00Z", "2024-05-01T10:00:20Z")
+
+
+def test_times_of_arrival_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("ts;seen\n2024-05-01T12:00:10Z;01.05.2024\n")
+    assert count(tmp_path / "a.csv", "--delimiter", ";", "--processing-time", "seen") == 2
+    assert "--processing-time-format has the format of others" in capsys.readouterr().err

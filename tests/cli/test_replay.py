@@ -88,6 +88,8 @@ def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert told.err.splitlines() == [
         f"uncombine: 2 rows cannot be read and are left out, the first in line 3 of {path}: 'five'",
         "uncombine: 1 row left out (1 late)",
+        "uncombine: a row is late if its window ended before the latest time so far less --lag '0 seconds' and "
+        "--lateness '0 seconds': make one as long as the disorder of the file",
     ]
     assert main(["replay", *late, "--on-bad-row", "error"]) == 2
     assert "line 3" in capsys.readouterr().err
@@ -147,3 +149,30 @@ def test_a_secret_in_an_address_is_refused_and_not_shown(
     for option, path in (("--output", "s3://key:SEKRET@bucket/x.csv"), ("--plot", "s3://key:SEKRET@bucket/x.html")):
         assert main(["replay", events, *REPLAY, option, path]) == 2
         assert "SEKRET" not in "".join(capsys.readouterr())
+
+
+def test_rows_that_were_left_out_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    times = ["2024-05-01T12:00:10Z", "2024-05-01T12:09:00Z", "2024-05-01T12:00:20Z"]
+    lines = [f"{ts},{x}" for ts, x in zip(times, (1, 2, 3), strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["ts,x", *lines, "2024-05-01T12:00:30Z,four", ""]))
+    out = tmp_path / "left.json"
+    options = ["--type", "x=int64", "--window", "1 minute", "--combine", "total=sum:x", "--left-out", str(out)]
+    assert main(["replay", str(tmp_path / "a.csv"), *options]) == 0
+    told = capsys.readouterr().err
+    assert f"wrote the rows that were left out into {out}" in told
+    assert "a row is late if its window ended before the latest time so far less --lag '0 seconds'" in told
+    rows = {row["why"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert (rows["late"]["row"]["x"], rows["unreadable"]["line"], rows["unreadable"]["text"]) == (
+        3,
+        5,
+        "2024-05-01T12:00:30Z,four",
+    )
+    assert main(["replay", str(tmp_path / "a.csv"), *options]) == 2
+    assert "is there already: give --overwrite" in capsys.readouterr().err
+
+
+def test_rows_that_arrive_together_are_told(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", events, *REPLAY, "--steps", "2"]) == 0
+    assert "rows arrived 2 at a time: --steps 4 replays each alone" in capsys.readouterr().err
+    assert main(["replay", events, *REPLAY]) == 0
+    assert "at a time" not in capsys.readouterr().err
