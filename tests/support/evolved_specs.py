@@ -45,6 +45,9 @@ class Spec:
     """True if columns are selected at the end."""
 
     def __post_init__(self) -> None:
+        if self.window == "global" and self.second:
+            # The event time of a pane of all time depends on its firing, and a second step reads it.
+            object.__setattr__(self, "window", "5 minutes")
         if self.window == "global" and self.trigger is None:
             object.__setattr__(self, "trigger", "each row")
 
