@@ -18,7 +18,7 @@ from ..flows.event_time import EventTime
 from ..flows.result import Result
 from ..flows.source_watermarks import SourceWatermarks
 from ..local.script import Clock, Elements, Entry, Watermark, reports, tables_of
-from ..panes.grouping.grouping import EVENT_TIME, RESERVED
+from ..panes.grouping.grouping import EVENT_TIME, MAX_FUTURE, RESERVED
 from ..windows import timestamp
 from .style import aware, from_micros
 
@@ -195,6 +195,10 @@ def clock_of(entries: Sequence[Entry]) -> list[datetime]:
     return [from_micros(start if t is None else t) for t in times]
 
 
+_FAR = timedelta(microseconds=int(MAX_FUTURE))
+"""Bad rows whose times are so far after their arrival are not drawn."""
+
+
 def is_timed(entries: Sequence[Entry]) -> bool:
     """True if some entry has a processing time, and not its place alone."""
     return any(isinstance(entry, Clock) or entry.at is not None for entry in entries)
@@ -212,7 +216,7 @@ def points_of(
     """The rows of a script for some keys, each with its label, and whether it was late or dropped."""
     gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
     points: list[Point] = []
-    made = _computed(result, time)
+    made, some_bad = _computed(result, time), is_timed(entries) and _has_bad(result)
     if time is None:
         time = _own_times(result)
     times = [time] if isinstance(time, str) else list(dict.fromkeys(time.values()))
@@ -237,6 +241,8 @@ def points_of(
             event = aware(row[column])
             text = "" if label is None or row[label] is None else str(row[label])
             late = before is not None and event < before
+            if some_bad and event - clock[step] > _FAR:
+                continue  # a bad row, whose time would stretch the picture over years
             points.append(
                 Point(
                     event=event,
@@ -249,6 +255,12 @@ def points_of(
                 )
             )
     return points
+
+
+def _has_bad(result: Any) -> bool:
+    """True if a run has left out rows whose times are none."""
+    left_out = result.left_out if isinstance(result, Result) else pa.table({})
+    return "why" in left_out.column_names and "bad" in left_out["why"].to_pylist()
 
 
 def _number(table: pa.Table, keys: Collection[str]) -> str | None:

@@ -118,6 +118,15 @@ def test_rows_are_crossed_out_only_where_their_places_are_those_of_the_script() 
         assert (result.dropped_rows, shown) == (places, flow is source)
 
 
+def test_a_row_of_a_far_future_stretches_no_picture() -> None:
+    rows = [{"ts": 5_000_000, "x": 1}, {"ts": 300_000_000_000_000, "x": 2}]
+    script = [uc.Elements(rows, at=10_000_000), uc.Clock(70_000_000), uc.Watermark(None, at=80_000_000)]
+    result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
+    assert result.left_out["why"].to_pylist() == ["bad"]
+    low, high = uc.plot.panes(result, script).axes[0].get_xlim()
+    assert high - low < 1  # days
+
+
 def test_each_input_of_a_union_has_its_times_and_its_watermark() -> None:
     clicks = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="clicks")
     bills = uc.flow(pa.schema({"at": pa.timestamp("us", "UTC"), "n": pa.int64()}), name="bills", time="at")
