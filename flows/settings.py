@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..panes.grouping.grouping import MAX_FUTURE
 from ..panes.parcels import AT
@@ -68,6 +69,8 @@ def check_settings(settings: Settings, schema: pa.Schema, streaming: bool) -> No
         raise InvalidArgument("watermark=IngressTime() gives rows their event times: leave the expression in time= out")
     if not ingress:
         require_column(time, schema.names, "time=")
+    if isinstance(processing_time, Expr):
+        raise InvalidArgument(f"processing_time= takes the name of a column, and not {processing_time!r}: {_REMEDY}")
     for name, what in ((settings.diff, "diff="), (processing_time, "processing_time=")):
         if name is not None:
             require_column(name, schema.names, what)
@@ -98,6 +101,9 @@ def check_ingress(settings: Settings, streaming: bool) -> None:
         )
 
 
+_REMEDY = "let uc.Files read it with schema= and timestamp_parsers=, or cast it in the table or DataFrame"
+
+
 def check_free(schema: pa.Schema) -> None:
     """Raise if a column has the name of that which carries processing times."""
     if AT in schema.names:
@@ -116,7 +122,7 @@ def _check_processing_time(name: str, schema: pa.Schema) -> None:
     """Raise unless the column has a type that a processing time can have."""
     kind = schema.field(name).type
     if not pa.types.is_timestamp(kind):
-        raise TypeMismatch(f"processing_time= takes a timestamp column, but {name!r} is {kind}: cast it first")
+        raise TypeMismatch(f"processing_time= takes a timestamp column, but {name!r} is {kind}: {_REMEDY}")
 
 
 def check_sources(leaves: Sequence[tuple[Any, Settings]], who: str) -> None:

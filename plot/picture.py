@@ -137,7 +137,8 @@ def pictures_of(history: History, by: str | Sequence[str] | None) -> list[Pictur
         require_column(name, history.keys, "by=")
     several = history.values_of(names)
     if by is None and len(several) > 1:
-        example = dict(zip(names, several[0], strict=True))
+        known = next((values for values in several if None not in values), several[0])
+        example = dict(zip(names, known, strict=True))
         raise InvalidArgument(
             f"the result has panes of {len(several)} keys: draw one with where={example!r}, a panel for each with "
             f"by={names[0] if len(names) == 1 else names!r}, or all in one with by=[]"

@@ -84,6 +84,11 @@ def test_rule_11_a_value_that_is_no_time_is_a_bad_row_of_every_source(
     assert shown(flow, script) == WANTED
 
 
+def test_a_time_of_arrival_is_a_column() -> None:
+    with pytest.raises(InvalidArgument, match=r"takes the name of a column, and not .*: let uc.Files read it with"):
+        uc.flow(ROWS, time="ms", time_format="ms", watermark="1 minute", processing_time=TIME)  # type: ignore[call-overload]
+
+
 def test_a_row_with_a_bad_time_is_shown_with_what_it_had() -> None:
     days = [{"day": day, "user": "ada", "x": x} for x, day in enumerate(["31.01.2024", "31.02.2024"], 1)]
     result = totals(uc.flow(days, time="day", time_format="%d.%m.%Y")).run()
