@@ -146,7 +146,7 @@ def _bundled(rows: int, steps: int) -> list[str]:
 
 
 def _late(result: Result, arguments: argparse.Namespace) -> list[str]:
-    """Where the watermark is from, if rows were left out as late."""
+    """The reason that a row is late, if some were left out as late."""
     if "why" not in result.left_out.column_names or "late" not in result.left_out["why"].to_pylist():
         return []
     return [

@@ -101,7 +101,7 @@ def why(
 
 
 def _of_window(state: Checkpoint, bounds: tuple[int, int | None], key: Mapping[str, Any]) -> str:
-    """What the windows of a key wait for that have these bounds, or a moment in them."""
+    """The times for which windows of a key wait that have these bounds, or a moment in them."""
     (start, end), steps = bounds, _steps_of(state, key)
     for step in steps:
         windows = _windows(state.df(step.number, "windows"), start, end, key) if step.rows.get("windows") else []
