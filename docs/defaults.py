@@ -28,11 +28,15 @@ def with_defaults(owner: Any, parameter: inspect.Parameter) -> inspect.Parameter
 def plain_defaults(source: str, module: str) -> str:
     """A module whose defaults are values, for a reader that does not run it, as the reference of the site is one."""
     lines = [line.encode() for line in source.splitlines()]
-    for node, text in sorted(_defaults(ast.parse(source), module), key=lambda found: found[0].lineno, reverse=True):
+    for node, text in sorted(_defaults(ast.parse(source), module), key=lambda found: _place(found[0]), reverse=True):
         last = node.end_lineno - 1
         after = lines[last][node.end_col_offset :]
         lines[node.lineno - 1 : last + 1] = [lines[node.lineno - 1][: node.col_offset] + text.encode() + after]
     return b"\n".join(lines).decode() + "\n"
+
+
+def _place(node: Any) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def _defaults(tree: ast.Module, module: str) -> Iterator[tuple[Any, str]]:

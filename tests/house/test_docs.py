@@ -140,6 +140,7 @@ def test_defaults_in_the_reference_are_values(tool: Tool) -> None:
         ("class C:\n    a: Span = field(repr=False, default_factory=lambda: span('1 day'))",
          "class C:\n    a: Span = field(repr=False, default='1 day')"),
         ("def f(x=annotations): ...", "def f(x=annotations): ..."),
+        ("def f(x=DIFF, y=DIFF): ...", "def f(x='diff', y='diff'): ..."),
     ],
 )  # fmt: skip
 def test_defaults_of_the_site_are_values(tool: Tool, written: str, shown: str) -> None:
