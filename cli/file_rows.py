@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..combiners.expressions.expr import Expr, col
 from ..combiners.rows.plain_types import is_text
@@ -230,7 +231,12 @@ def _with_arrivals(table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
                 remedy = "--processing-time-format has the format of others"
                 raise InvalidArgument(f"column {name!r} has no times: {error}; {remedy}") from None
     if form is not None:
-        table = table.set_column(place, name, col(name).cast_time(form).evaluate(table))
+        times = col(name).cast_time(form).evaluate(table)
+        if wrong := table[name].filter(pc.and_(pc.is_valid(table[name]), pc.is_null(times))).slice(0, 1).to_pylist():
+            raise InvalidArgument(
+                f"column {name!r} has times of arrival in the format {form!r}, and {wrong[0]!r} is none"
+            )
+        table = table.set_column(place, name, times)
     if zone is None or not _lacks_zone(kind, form):
         return table
     return table.set_column(place, name, col(name).dt.replace_time_zone(zone).evaluate(table).cast(UTC_MICROS))

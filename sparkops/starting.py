@@ -32,8 +32,11 @@ _INTERRUPTIONS = (
     "java.io.InterruptedIOException",
     "java.nio.channels.ClosedByInterruptException",
 )
-_STOPPED = f"py4j.protocol.Py4JJavaError: An error occurred while calling a batch: {_INTERRUPTIONS[0]}"
-"""The words by which Spark knows that a function of batches was interrupted."""
+_CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling a batch"
+"""The words by which Spark knows that a function of batches was interrupted, before the name of the interruption."""
+
+_LONGEST_HEAD = 300
+"""The most signs of an error that Spark's expression has to take."""
 
 LONGEST, EVERY = 60.0, 0.05
 """The seconds for which a start waits at most to see that its process has connected, and between two looks."""
@@ -81,8 +84,9 @@ class BatchFunction:
         try:
             return self.function(*batch)
         except Exception as error:
-            if any(name in str(error) for name in _INTERRUPTIONS):
-                raise RuntimeError(_STOPPED) from None
+            head = str(error).partition("\n\tat ")[0][-_LONGEST_HEAD:]  # without the trace of Java and its causes
+            if any(f": {name}" in head for name in _INTERRUPTIONS):
+                raise RuntimeError(f"{_CALLING}: {head}") from None
             raise
 
 

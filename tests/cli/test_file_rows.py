@@ -169,3 +169,7 @@ def test_times_of_arrival_that_are_none(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "a.csv").write_text("ts;seen\n2024-05-01T12:00:10Z;01.05.2024\n")
     assert count(tmp_path / "a.csv", "--delimiter", ";", "--processing-time", "seen") == 2
     assert "--processing-time-format has the format of others" in capsys.readouterr().err
+    (tmp_path / "a.csv").write_text("ts;seen\n2024-05-01T12:00:10Z;01.05.2024\n2024-05-01T12:00:11Z;never\n")
+    form = ["--processing-time-format", "%d.%m.%Y"]
+    assert count(tmp_path / "a.csv", "--delimiter", ";", "--processing-time", "seen", *form) == 2
+    assert "in the format '%d.%m.%Y', and 'never' is none" in capsys.readouterr().err

@@ -81,8 +81,15 @@ def test_a_batch_that_a_stop_interrupts_is_told_in_a_line() -> None:
     stopped = failing(f"{head}java.lang.InterruptedException{trace}")
     words = stopped[stopped.index("py4j.protocol.Py4JJavaError: An error occurred while calling") :]
     assert words.endswith("java.lang.InterruptedException\n")
-    assert len(words) < 200
-    assert "java.io.IOException: disk" + trace in failing(f"{head}java.io.IOException: disk{trace}")
+    assert len(words) < 300
+    for error in (
+        "java.io.IOException: disk",
+        "java.io.IOException: disk" + trace + "\nCaused by: java.lang.InterruptedException",
+    ):
+        assert error + trace in failing(f"{head}{error}{trace}")
+    assert "java.io.InterruptedIOException: read timed out" in failing(
+        f"{head}java.io.InterruptedIOException: read timed out"
+    )
 
 
 @pytest.mark.soak
