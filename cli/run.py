@@ -25,7 +25,7 @@ from .parser import Parser
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
 from .row_output import add_output, check_output, give
 
-_OF_STREAMS = ("checkpoint", "available_now", "every", "same", "quiet")
+_OF_STREAMS = ("checkpoint", "available_now", "every", "same", "query_name", "quiet")
 
 
 def add_run(parser: Parser) -> None:
@@ -46,6 +46,7 @@ def add_run(parser: Parser) -> None:
     run.add_argument(
         "--same", action="append", metavar="STEP", help="of a stream: as for `uncombine check`; may be repeated"
     )
+    run.add_argument("--query-name", metavar="NAME", help="of a stream: the name of its query in the log")
     run.add_argument("--quiet", action="store_true", help="of a stream: no line for each batch on stderr")
 
 
@@ -130,6 +131,7 @@ def _keep(flow: Flow, arguments: argparse.Namespace) -> int:
             checkpoint=arguments.checkpoint,
             trigger=trigger,
             same=arguments.same or (),
+            query_name=arguments.query_name,
         )
         with live, interrupts() as interrupted:
             if not arguments.available_now:

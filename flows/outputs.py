@@ -43,6 +43,7 @@ class Outputs:
         trigger: Mapping[str, Any] | None = None,
         same: Sequence[str] = (),
         start: Seed | str | None = None,
+        query_name: str | None = None,
     ) -> Any:
         """Write the result into a table: once for a bounded flow, or again after each batch of a stream.
 
@@ -74,6 +75,9 @@ class Outputs:
             A seed, or its folder, with which a query with a new checkpoint begins, as in `write_stream`. The table is
             that of the query or the run that made the seed, as of then, or a copy of it. The new query takes it over:
             from then on the former one is refused.
+        query_name
+            For a stream: the name of its query in the log, the metrics and Spark's pages; without it the log and the
+            metrics take the place of the table.
 
         Returns
         -------
@@ -101,7 +105,7 @@ class Outputs:
         [10]
         """
         endless = self.source.streaming and self.source.engine.has_streams
-        query = LiveQuery.of(checkpoint, trigger, same, start, endless)
+        query = LiveQuery.of(checkpoint, trigger, same, start, endless, query_name=query_name)
         return self.source.engine.to_table(self, target, keys, query)
 
     def to_kafka(
@@ -115,6 +119,7 @@ class Outputs:
         trigger: Mapping[str, Any] | None = None,
         same: Sequence[str] = (),
         start: Seed | str | None = None,
+        query_name: str | None = None,
         left_out: str | None = None,
         wait: str = "1 minute",
         options: Mapping[str, str | int | float | bool] | None = None,
@@ -142,7 +147,7 @@ class Outputs:
             for a key that is gone; "debezium", an envelope with the row before and after; "diff", the row with its
             weight; "debezium_flat", "delta", "flink", "flink_upsert", "spark_update" or a format, as `uc.changelog.to`
             has them.
-        checkpoint, trigger, same, start
+        checkpoint, trigger, same, start, query_name
             For a stream, as in `to_table`. The checkpoint belongs to the topic. A seed's corrections come with the
             first batch.
         left_out
@@ -170,7 +175,7 @@ class Outputs:
         uncombine.errors.InvalidArgument: left_out= of to_kafka() is 'totals', the ...
         """
         endless = self.source.streaming and self.source.engine.has_streams
-        query = LiveQuery.of(checkpoint, trigger, same, start, endless, "to_kafka")
+        query = LiveQuery.of(checkpoint, trigger, same, start, endless, "to_kafka", query_name)
         target = TopicTarget(
             servers=servers, topic=topic, changelog=changelog, left_out=left_out, wait=wait, options=options
         )

@@ -66,6 +66,7 @@ class LiveQuery:
     same: Sequence[str]
     start: Seed | str | None = None
     """The seed with which the query begins."""
+    query_name: str | None = None
 
     @classmethod
     def of(
@@ -76,6 +77,7 @@ class LiveQuery:
         start: Seed | str | None,
         endless: bool,
         way: str = "to_table",
+        query_name: str | None = None,
     ) -> LiveQuery | None:
         """The options that a user gave to a way out; None for one that is written once, of a flow that ends."""
         if trigger is not None and not isinstance(trigger, Mapping):
@@ -83,14 +85,18 @@ class LiveQuery:
                 'trigger= must be a mapping such as {"processingTime": "10 seconds"} or {"availableNow": True}, but '
                 f"is {trigger!r}"
             )
+        if query_name is not None and (not isinstance(query_name, str) or not query_name.strip()):
+            raise InvalidArgument(f"query_name= must be a text such as 'totals', but is {query_name!r}")
         if checkpoint is not None:
-            return cls(checkpoint=fspath(checkpoint), trigger=trigger, same=same, start=start)
+            return cls(checkpoint=fspath(checkpoint), trigger=trigger, same=same, start=start, query_name=query_name)
         if endless:
             raise InvalidArgument(
                 f"{way}() of a stream needs checkpoint=, the folder in which the query keeps its progress"
             )
-        if trigger is not None or same or start is not None:
-            raise InvalidArgument(f"{way}() of a bounded flow writes once: leave trigger=, same= and start= out")
+        if trigger is not None or same or start is not None or query_name is not None:
+            raise InvalidArgument(
+                f"{way}() of a bounded flow writes once: leave trigger=, same=, start= and query_name= out"
+            )
         return None
 
 

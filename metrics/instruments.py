@@ -80,6 +80,8 @@ STAGE = (*FLOW, "uncombine.stage")
 TRIGGER = (*STAGE, "uncombine.trigger")
 SOURCE = (*STAGE, "uncombine.input", "uncombine.source")
 
+TABLE = (*QUERY, "uncombine.table")
+
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 
 LATENESS_BOUNDS = (1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0, 604800.0)
@@ -149,13 +151,13 @@ SOURCE_LAG = Instrument(
 SOURCE_IDLE = Instrument(
     "uncombine.source.idle", "gauge", "{source}", "1 if the source is idle and holds no watermark", SOURCE
 )
-TABLE_ROWS = Instrument("uncombine.table.rows", "counter", "{row}", "Changes of rows that the live table took", QUERY)
+TABLE_ROWS = Instrument("uncombine.table.rows", "counter", "{row}", "Changes of rows that the live table took", TABLE)
 TABLE_DURATION = Instrument(
     "uncombine.table.duration",
     "histogram",
     "s",
     "Time in which the live table took a batch, with waiting for its database",
-    QUERY,
+    TABLE,
     SECONDS,
 )
 

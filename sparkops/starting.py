@@ -20,7 +20,10 @@ from .progress_log import LOG
 from .spark_private import has_jobs
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+    from ..flows.tuning import LiveQuery
 
 LOGGER = logging.getLogger("uncombine")
 
@@ -50,7 +53,7 @@ def started(
 ) -> StreamingQuery:
     """Start a query, once more if its process on the driver came too late; `begun` may say that a batch has begun.
 
-    `table` is the name of a table that it keeps, by which the log and the metrics call it.
+    `table` is the name by which the log and the metrics call a query that keeps a table.
 
     The log says so in these words, since a first batch takes long and shows nothing. The function comes back when the
     first batch has tasks, or the query waits for data. A query is not tried again over Spark Connect, where the process
@@ -62,6 +65,14 @@ def started(
         query = start()
     LOG.begin(str(query.id), str(query.runId), query.name, table)
     return query
+
+
+def batch_writer(packed: DataFrame, function: Callable[..., Any], options: LiveQuery) -> DataStreamWriter:
+    """A writer of a query that gives a function its batches, with the options of a user."""
+    writer = packed.writeStream.foreachBatch(function).option("checkpointLocation", options.checkpoint)
+    if options.query_name is not None:
+        writer = writer.queryName(options.query_name)
+    return writer.trigger(**options.trigger) if options.trigger else writer
 
 
 class BatchFunction:
@@ -111,4 +122,4 @@ def _runs(query: StreamingQuery) -> bool:
     return spark is not None and has_jobs(spark, str(query.runId))
 
 
-__all__ = ["BatchFunction", "started"]
+__all__ = ["BatchFunction", "batch_writer", "started"]

@@ -57,9 +57,14 @@ class Keeper:
     """
 
     def __init__(
-        self, writer: Writer, patience: float = PATIENCE, wait: Callable[[float], object] | None = None
+        self,
+        writer: Writer,
+        patience: float = PATIENCE,
+        wait: Callable[[float], object] | None = None,
+        query: str | None = None,
     ) -> None:
         self.writer, self.patience = writer, patience
+        self.query = query or writer.name
         self._stopped, self._busy = Event(), Lock()
         self._wait = self._stopped.wait if wait is None else wait
 
@@ -94,10 +99,10 @@ class Keeper:
         began = time.monotonic()
         applied = self._patiently(lambda: self.writer.apply(batch, changes), f"batch {batch}")
         words = f"{changes.rows:,} changes" if applied else "which it had already"
-        seconds, query = time.monotonic() - began, (self.writer.name,)
+        seconds, table = time.monotonic() - began, (self.query, self.writer.name)
         LOGGER.debug("%s: batch %d, %s, %.3f s", self.writer.name, batch, words, seconds)
         rows = changes.rows if applied else 0
-        RECEIVERS.take([Point(TABLE_ROWS, query, rows), Point(TABLE_DURATION, query, seconds)])
+        RECEIVERS.take([Point(TABLE_ROWS, table, rows), Point(TABLE_DURATION, table, seconds)])
         return applied
 
     def read(self, limit: int | None = None) -> pa.Table:

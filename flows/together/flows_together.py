@@ -95,6 +95,7 @@ class Together(Adviser):
         checkpoint: str | PathLike[str],
         keys: Mapping[str, str | Sequence[str]] | None = None,
         trigger: Mapping[str, Any] | None = None,
+        query_name: str | None = None,
     ) -> Any:
         """Start a query on Spark that keeps the current result of each flow in a table of its own.
 
@@ -111,6 +112,8 @@ class Together(Adviser):
             The key columns of tables, by name; without them those of `flow.to_table`.
         trigger
             When Spark runs batches, such as `{"processingTime": "10 seconds"}` or `{"availableNow": True}`.
+        query_name
+            Name of the query in the log, the metrics and Spark's pages; that of all its tables if not given.
         """
         for what, given in (("to_tables()", targets), ("keys=", keys or {})):
             if not isinstance(given, Mapping):
@@ -122,7 +125,7 @@ class Together(Adviser):
                     )
         if missing := [name for name in self.flows if name not in targets]:
             raise InvalidArgument(f"to_tables() has no table for {missing[0]!r}: name one for each flow")
-        query = LiveQuery.of(checkpoint, trigger, (), None, True, "to_tables")
+        query = LiveQuery.of(checkpoint, trigger, (), None, True, "to_tables", query_name)
         assert query is not None
         return self._engine.tables_together(self.flows, targets, keys or {}, query)
 

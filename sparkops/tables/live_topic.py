@@ -32,7 +32,7 @@ from ..progress_log import listen
 from ..query_log import is_checkpoint, last_commit, last_plan, query_id
 from ..restarts import checked_route
 from ..routes.base import Route
-from ..starting import BatchFunction, started
+from ..starting import BatchFunction, batch_writer, started
 from ..time_modes import as_stored, wakes
 
 if TYPE_CHECKING:
@@ -65,14 +65,13 @@ def live_topic(
     if is_checkpoint(spark, checkpoint):
         batches.begin(spark)
     function = BatchFunction(batches)
-    ready = route.df().writeStream.foreachBatch(function).option("checkpointLocation", checkpoint)
+    writer = batch_writer(route.df(), function, options)
     endless = bool((trigger or {}).get("availableNow")) and wakes(settled.settings, graph_of(settled))
     begun = last_plan(spark, checkpoint) if endless else NONE_YET
     listen(spark)
-    name = f"topic {output.topic} of Kafka at {output.cluster.servers}"
-    ready = ready.trigger(**trigger) if trigger else ready
+    name = options.query_name or f"topic {output.topic} of Kafka at {output.cluster.servers}"
     begins = f"{name}: a query starts with checkpoint {checkpoint}"
-    query = started(ready.start, lambda: function.called, begins, name)
+    query = started(writer.start, lambda: function.called, begins, name)
     if endless:
         end_without_input(query, begun)
     return query

@@ -16,7 +16,7 @@ from ...tables.target import NONE_YET
 from ..ending import end_without_input
 from ..progress_log import listen
 from ..query_log import last_commit, last_plan
-from ..starting import BatchFunction, started
+from ..starting import BatchFunction, batch_writer, started
 from .table_start import TableStart
 
 if TYPE_CHECKING:
@@ -44,21 +44,19 @@ def start_tables(
     checkpoint, trigger = options.checkpoint, options.trigger
     made: Future[Sequence[Keeper]] = Future()
     batches = BatchFunction(_Batches(made, take))
-    writer = packed.writeStream.foreachBatch(batches if far is None else far)
-    writer = writer.option("checkpointLocation", checkpoint)
+    writer = batch_writer(packed, batches if far is None else far, options)
     done = last_commit(spark, checkpoint)
     endless = bool((trigger or {}).get("availableNow")) and wakes
     begun = last_plan(spark, checkpoint) if endless else NONE_YET
-    ready = writer.trigger(**trigger) if trigger else writer
     listen(spark)
     begins = f"after batch {done} of checkpoint {checkpoint}" if done > NONE_YET else f"a new checkpoint {checkpoint}"
-    name = ", ".join(table.place.name for table in tables)
-    query = started(ready.start, lambda: batches.called, f"{name}: a query starts {begins}", name)
+    name = options.query_name or ", ".join(table.place.name for table in tables)
+    query = started(writer.start, lambda: batches.called, f"{name}: a query starts {begins}", name)
     keepers: list[Keeper] = []
     try:
         for table in tables:
             # The id of a query is that of its checkpoint.
-            keeper, last = table.keeper(spark, str(query.id), patient=far is not None)
+            keeper, last = table.keeper(spark, str(query.id), name, patient=far is not None)
             keepers.append(keeper)
             if last < done:
                 raise keeper.writer.lacks(last, done + 1)

@@ -55,10 +55,12 @@ class TableStart:
         ]
         return cls(place, layout, seed, tuple(ends))
 
-    def keeper(self, spark: SparkSession, owner: str, patient: bool) -> tuple[Keeper, int]:
-        """The keeper of the table, which is ready to take batches, and the number of its last batch."""
+    def keeper(
+        self, spark: SparkSession, owner: str, query: str | None = None, patient: bool = False
+    ) -> tuple[Keeper, int]:
+        """The keeper of the table of a query, which is ready to take batches, and the number of its last batch."""
         seed = self.seed
-        keeper = Keeper(self.place.writer(self.layout, owner))
+        keeper = Keeper(self.place.writer(self.layout, owner), query=query)
         try:
             if seed is not None and seed.corrects and keeper.owner(patient) != owner:
                 self._correct(spark, seed, patient)

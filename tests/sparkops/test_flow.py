@@ -179,7 +179,7 @@ def grouped(windowed: Any = None, **combiners: Any) -> Any:
         (lambda: rows_flow(watermark=uc.Punctuated("score")), "'score' is int64: cast it"),
         (lambda: grouped(rows_flow(watermark=uc.IngressTime()).window(FIXED)), "needs a stream or a replay"),
         (lambda: rows_flow(**PLAYED | {"processing_time": "prok"}), "did you mean 'proc'"),
-        (lambda: rows_flow(**PLAYED | {"processing_time": "user"}), "'user' is string: let uc.Files read it with schema="),
+        (lambda: rows_flow(**PLAYED | {"processing_time": "user"}), "'user' is string: let uc.Files read it"),
         (lambda: rows_flow(diff="weight"), "diff= needs column 'weight'"),
         (lambda: rows_flow(diff=5), "diff= takes the name of a column, but was given 5"),
         (lambda: grouped(rows_flow(diff="share").window(FIXED)), "int64 column of weights, but 'share' is double"),

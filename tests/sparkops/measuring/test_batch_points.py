@@ -104,7 +104,10 @@ def test_rows_of_spark_connect_have_the_same_numbers() -> None:
     assert plain(event(observedMetrics=observed)) == event()
 
 
-def test_the_metrics_of_a_live_table(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("name", [None, "counts"])
+def test_the_metrics_of_a_live_table(
+    name: str | None, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Every batch is counted once, against plain counts of the rows."""
     minute = 60_000_000
     tables = [
@@ -116,11 +119,15 @@ def test_the_metrics_of_a_live_table(spark: SparkSession, tmp_path: Path, caplog
     hour = flow.window("1 minute", "each row", mode="retracting", allowed_lateness="10 minutes")
     with changed(spark), KeptMetrics() as kept, caplog.at_level(logging.WARNING, "uncombine"):
         live = hour.combine(by="k", n=uc.Count()).to_table(
-            f"parquet:{tmp_path}/live", checkpoint=tmp_path / "c", trigger={"availableNow": True}
+            f"parquet:{tmp_path}/live",
+            checkpoint=tmp_path / "c",
+            trigger={"availableNow": True},
+            query_name=name,
         )
         live.awaitTermination()
         await_events(spark)
-    query = f"the Parquet folder {tmp_path}/live"
+    table = f"the Parquet folder {tmp_path}/live"
+    query = name or table
     at = (query, "flow", "1")
     assert kept[of.ROWS_IN, at] == 6
     assert kept[of.ROWS_LEFT_OUT, (*at, "late")] == 1
@@ -129,6 +136,6 @@ def test_the_metrics_of_a_live_table(spark: SparkSession, tmp_path: Path, caplog
     assert (late.number, list(late.classes)) == (28 * 60, [1, 0, 0, 0, 1, 0, 0, 0, 0])
     assert (kept[of.WATERMARK, at], kept[of.LATEST, at]) == tuple(START / 1e6 + 60 * m for m in (30, 31))
     assert kept[of.WATERMARK_LAG, at] == 60
-    assert (kept[of.TABLE_ROWS, (query,)], kept.count(of.TABLE_DURATION)) == (5, 2)
+    assert (kept[of.TABLE_ROWS, (query, table)], kept.count(of.TABLE_DURATION)) == (5, 2)
     assert sum(kept[of.PANES_SHOWN, (*at, "Always()", timing)] for timing in ("early", "on_time", "late")) == 5
     assert (kept[of.RUNNING, (query,)], kept[of.FAILURES, (query,)], len(kept.spans)) == (0, 0, 2)
