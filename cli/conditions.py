@@ -11,10 +11,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import reduce
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -24,6 +26,7 @@ from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from ..windows import span
 from ..windows.texts import quoted, reading, require_short
+from ..windows.times import UTC_MICROS
 
 _COMPARED: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -40,8 +43,33 @@ _FIELD = "col('place').field('city') == 'Rome'"
 _FORM = "COLUMN=VALUE such as user=ada, COLUMN>=VALUE, or an expression such as col('user') == 'ada'"
 
 
-def condition_of(texts: Sequence[str], columns: pa.Schema) -> Expr | None:
+@dataclass(frozen=True)
+class Clock:
+    """How a condition compares event times: the column, its times, and the zone of times that do not say theirs.
+
+    A row whose text is no time meets it, so that it is told as a bad one.
+    """
+
+    column: str
+    times: Expr
+    zone: str | None = None
+    parsed: bool = False
+    """True if the times are computed, so that some may be none."""
+
+    def value(self, text: str) -> datetime:
+        """The time of a text.
+
+        >>> Clock("ts", col("ts"), "Europe/Paris").value("2024-05-01T12:00")
+        datetime.datetime(2024, 5, 1, 10, 0, tzinfo=datetime.timezone.utc)
+        """
+        at = datetime.fromisoformat(text.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(self.zone or "UTC"))).astimezone(UTC)
+
+
+def condition_of(texts: Sequence[str], columns: pa.Schema, clock: Clock | None = None) -> Expr | None:
     """The condition that all of some texts make, over rows with these columns; None without any.
+
+    Where the column of event times has texts or numbers of them, `clock` says how their times are compared.
 
     >>> columns = pa.schema({"user": pa.string(), "score": pa.int64()})
     >>> condition_of(["user=ada", "score>=3"], columns)
@@ -49,11 +77,11 @@ def condition_of(texts: Sequence[str], columns: pa.Schema) -> Expr | None:
     >>> condition_of(["user="], columns)
     col('user').is_null() | (col('user') == '')
     """
-    made = [_condition(text, columns) for text in texts]
+    made = [_condition(text, columns, clock) for text in texts]
     return reduce(operator.and_, made) if made else None
 
 
-def _condition(text: str, columns: pa.Schema) -> Expr:
+def _condition(text: str, columns: pa.Schema, clock: Clock | None) -> Expr:
     require_short(text, "a condition")
     if _EXPRESSION.match(text):
         return _expression(text)
@@ -65,7 +93,12 @@ def _condition(text: str, columns: pa.Schema) -> Expr:
     kind = columns.field(name).type
     if not value:
         return _without_value(col(name), sign, text, kind)
+    at = clock if clock is not None and clock.column == name else None
     try:
+        if at is not None:
+            kind = UTC_MICROS
+            compared: Expr = _COMPARED[sign](at.times, at.value(value))
+            return compared | at.times.is_null() if at.parsed else compared
         return _COMPARED[sign](col(name), _value(value, kind))
     except (ValueError, ArithmeticError, LookupError):
         raise InvalidArgument(
@@ -139,7 +172,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
 
 
-__all__ = ["condition_of"]
+__all__ = ["Clock", "condition_of"]
 
 
 def __dir__() -> list[str]:

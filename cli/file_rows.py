@@ -22,13 +22,13 @@ from ..combiners.rows.type_names import type_named
 from ..errors import InvalidArgument, UncombineError, require_column
 from ..files.files import Files
 from ..files.formats import format_of
-from ..flows.event_time import event_time_of
+from ..flows.event_time import EventTime, event_time_of
 from ..local.data_files import LocalFiles
 from ..local.read_source import MadeRows
 from ..local.script import with_times
 from ..panes.grouping.grouping import EVENT_TIME
 from ..windows.times import UTC_MICROS
-from .conditions import condition_of
+from .conditions import Clock, condition_of
 from .parser import Parser
 
 _IN_PYTHON = (
@@ -189,17 +189,31 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     if event_time is not None:
         event_time = event_time.over(schema)
         source = replace(source, made=MadeRows(schema, event_time=event_time))
-    condition = condition_of(arguments.where, schema)
+    clock = _clock(arguments, event_time, schema)
+    condition = condition_of(arguments.where, schema, clock)
     unreadable: list[pa.Table] = []
     with reading_files(arguments):
         table = replace(source, format=replace(source.format, filter=condition)).whole(leave_out=unreadable.append)
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
+    if event_time is None and (made := _parsed(table, arguments.time)) is not None:
+        table, event_time = made(table), made
     time = arguments.time if event_time is None else EVENT_TIME
     table = _timed(table, time, "; --time-format has the format of others")
     if arguments.processing_time is not None:
         table = _with_arrivals(table, arguments).sort_by(arguments.processing_time)
     return FileRows(table=table, time=time, notes=_notes(unreadable), unreadable=tuple(unreadable))
+
+
+def _clock(arguments: argparse.Namespace, event_time: EventTime | None, schema: pa.Schema) -> Clock | None:
+    """How conditions compare event times; None where they compare the column as it is."""
+    name, zone = arguments.time, arguments.time_zone
+    kind = schema.field(name).type
+    if event_time is not None:
+        return Clock(name, event_time.value, zone, parsed=True)
+    if is_text(kind):
+        return Clock(name, col(name).cast_time(), zone, parsed=True)
+    return Clock(name, col(name), zone) if pa.types.is_timestamp(kind) and kind.tz else None
 
 
 def _source(arguments: argparse.Namespace) -> LocalFiles:
@@ -259,6 +273,15 @@ def _time_of(name: str, form: str | None, zone: str | None, schema: pa.Schema) -
 def _lacks_zone(kind: pa.DataType, form: str | None) -> bool:
     """True if times of this type, or texts of them in this format, do not say their zone."""
     return (is_text(kind) and "%z" not in (form or "")) or (pa.types.is_timestamp(kind) and kind.tz is None)
+
+
+def _parsed(table: pa.Table, name: str) -> EventTime | None:
+    """The computation of times from texts, where some are times and others are not; None where all or none are."""
+    if not is_text(table.schema.field(name).type):
+        return None
+    event_time = EventTime(col(name).cast_time()).over(table.schema)
+    bad = event_time(table)[EVENT_TIME].null_count
+    return event_time if table[name].null_count < bad < table.num_rows else None
 
 
 def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:

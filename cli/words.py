@@ -9,6 +9,7 @@ Guarded by tests/cli/test_words.py.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,6 +47,9 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
     name, equals, made = text.partition("=")
     name, made = name.strip(), made.strip()
     what = "name=function:column such as total=sum:score, or total=Sum('score')"
+    if not equals and ":" in text and "(" not in text:
+        named = re.sub(r"\W+", "_", text)
+        raise InvalidArgument(f"--combine {quoted(text)} has no name for its result: write {named}={text}")
     if not equals or not name or not made:
         raise InvalidArgument(f"--combine takes {what}, but was given {quoted(text)}")
     if "(" in made:
@@ -60,7 +64,21 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
     if called == "Count" and arguments == ["*"]:
         arguments = []
     with reading(text, what):
-        return name, _COMBINERS[called](*(_plain(part, first=i == 0) for i, part in enumerate(arguments)))
+        try:
+            return name, _COMBINERS[called](*(_plain(part, first=i == 0) for i, part in enumerate(arguments)))
+        except InvalidArgument as error:
+            said = re.sub(rf"write {called}\(([^()]*)\)", lambda m: f"write {name}={_words(made, m[1])}", str(error))
+            raise InvalidArgument(said) from None
+
+
+def _words(made: str, arguments: str) -> str:
+    """A combiner in words, with the names of the arguments that it lacks, of those that it takes in Python.
+
+    >>> _words("first:page", "'x', by")
+    'first:page:by'
+    """
+    given = made.split(":")
+    return ":".join([*given, *(part.strip(" '") for part in arguments.split(",")[len(given) - 1 :])])
 
 
 def _plain(text: str, first: bool) -> Any:

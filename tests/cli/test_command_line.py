@@ -88,7 +88,7 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
         (["replay", "{}", *REPLAY, "--trigger", "AfterCont(3)"], "there is no AfterCont: did you mean 'AfterCount'?"),
         (["replay", "{}", *REPLAY, "--trigger", "erly every 1 minute"], "did you mean 'early'?"),
         (["replay", "{}", *REPLAY, "--combine", "n=cuont"], "there is no 'cuont', did you mean 'count'?"),
-        (["replay", "{}", *REPLAY, "--combine", "sum:score"], "--combine takes name=function:column"),
+        (["replay", "{}", *REPLAY, "--combine", "sum"], "--combine takes name=function:column"),
         (["replay", "{}", *REPLAY, "--lateness", "soon"], "'soon' is not a length of time"),
         (["replay", "{}", *REPLAY, "--combine", "n=p95:score"], "known are 'approxcountdistinct'"),
         (["replay", "{}", *REPLAY, "--time", "user"], "column 'user' has no times: 'ada' is not an ISO"),

@@ -89,8 +89,14 @@ def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureF
         f"uncombine: 2 rows cannot be read and are left out, the first in line 3 of {path}: 'five'",
         "uncombine: 1 row left out (1 late)",
         "uncombine: a row is late if its window ended before the latest time so far less --lag '0 seconds' and "
-        "--lateness '0 seconds': make one as long as the disorder of the file",
+        "--lateness '0 seconds': make one as long as the disorder of the file, or give --in-order",
     ]
+    assert main(["replay", *late, "--in-order"]) == 0
+    told = capsys.readouterr()
+    assert [json.loads(line)["total"] for line in told.out.splitlines()] == [8, 4]
+    assert told.err.count("left out") == 1  # of the rows that cannot be read
+    assert main(["replay", *late, "--in-order", "--processing-time", "ts"]) == 2
+    assert "--in-order and --processing-time both say" in capsys.readouterr().err
     assert main(["replay", *late, "--on-bad-row", "error"]) == 2
     assert "line 3" in capsys.readouterr().err
 
@@ -104,6 +110,34 @@ def test_times_of_another_form_are_read(tmp_path: Path, capsys: pytest.CaptureFi
     starts = [(row["window_start"], row["total"]) for row in map(json.loads, told.out.splitlines())]
     assert starts == [("2024-01-01T00:00:00Z", 3), ("2024-02-01T00:00:00Z", 4)]
     assert told.err == "uncombine: 1 row left out (1 bad)\n"
+
+
+@pytest.mark.parametrize(
+    ("zone", "condition", "amounts"),
+    [
+        ([], "day>=2024-02-01", [4, 6]),
+        ([], "day>=2024-02-01T01:00+01:00", [4, 6]),
+        ([], "day=2024-02-01", [4]),
+        ([], "day!=2024-02-01", [3, 6]),
+        (["--time-zone", "Europe/Paris"], "day<2024-02-01", [3]),
+        (["--time-zone", "Europe/Paris"], "day<2024-02-01T00:00Z", [3, 4]),
+    ],
+)
+def test_conditions_compare_times_and_not_their_texts(
+    zone: list[str], condition: str, amounts: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [("31.01.2024", 3), ("01.02.2024", 4), ("31.02.2024", 5), ("02.03.2024", 6)]
+    days = {"%d.%m.%Y": "{2}.{1}.{0}", "%Y %m %d": "{0} {1} {2}", "": "{0}-{1}-{2}"}
+    for form, written in days.items():
+        path = tmp_path / f"{len(form)}.json"
+        lines = [{"day": written.format(*day.split(".")[::-1]), "amount": amount} for day, amount in rows]
+        path.write_text("\n".join(map(json.dumps, lines)))
+        options = ["--time", "day", *(["--time-format", form] if form else []), *zone, "--type", "day=string"]
+        window = ["--window", "global", "--final", "--json", "--combine", "all=collect_list:amount"]
+        assert main(["replay", str(path), *options, *window, "--where", condition]) == 0
+        told = capsys.readouterr()
+        assert json.loads(told.out)["all"] == amounts, form
+        assert "1 bad" in told.err
 
 
 def test_what_is_left_is_written_into_a_table(events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

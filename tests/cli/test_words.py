@@ -45,6 +45,21 @@ def test_texts_are_not_run(text: str) -> None:
         combiner_of(f"a={text}")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("first:page", "--combine 'first:page' has no name for its result: write first_page=first:page"),
+        ("f=first:page", "First() needs 'by', but was given 1 argument: write f=first:page:by"),
+        ("f=arg_max:page", "write f=arg_max:page:by"),
+        ("q=quantile", "write q=quantile:x:q"),
+    ],
+)
+def test_a_part_that_is_missing_is_named_in_words(text: str, says: str) -> None:
+    with pytest.raises(uc.UncombineError) as refused:
+        combiner_of(text)
+    assert says in str(refused.value)
+
+
 OF_EXPRESSIONS = [
     "Max(col('ts').dt.truncate('1 hour') - datetime.timedelta(seconds=5))",
     "Mean(col('x').call('round', options={'ndigits': 2}))",
