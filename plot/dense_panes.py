@@ -81,7 +81,7 @@ def draw_dense(picture: Picture, axes: Any, places: Labels) -> None:
     image[..., 3] = np.select([cells.emitted > 0, cells.shown > 0], [0.95, 0.3])
     extent = (*date2num(picture.bounds), *date2num(picture.heights))
     axes.imshow(image, extent=extent, origin="lower", aspect="auto", interpolation="nearest", zorder=1)
-    last = _standing(picture)
+    last = picture.standing
     wide = [pane for pane in last if pane.bounds and _width(pane, picture, axes) > 4 * size]
     ends = [[(x, extent[2]), (x, date2num(pane.at))] for pane in wide for x in date2num(pane.bounds)]
     axes.add_collection(LineCollection(ends, colors=axes.get_facecolor(), linewidths=1, zorder=2))
@@ -99,17 +99,6 @@ def draw_dense(picture: Picture, axes: Any, places: Labels) -> None:
         if pane.timing == "LATE" or width_of(text, 9, bold=True) * places.pixels < _width(pane, picture, axes):
             spots = along(pane.bounds or picture.bounds, pane.at, above=False)
             places.write("panes", text, spots, 9, bold=True)
-
-
-def _standing(picture: Picture) -> list[Pane]:
-    """The last pane of each window, unless it was retracted."""
-    last: dict[Any, Pane] = {}
-    for pane in picture.panes:
-        if pane.diff > 0:
-            last[pane.key, pane.bounds] = pane
-        else:
-            last.pop((pane.key, pane.bounds), None)
-    return list(last.values())
 
 
 def _width(pane: Pane, picture: Picture, axes: Any) -> float:

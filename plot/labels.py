@@ -21,6 +21,10 @@ GAP = 4.0
 """The points between labels beside each other: two numbers must not look like one."""
 
 
+LINE = 12.0
+"""The points from one line of labels to the next."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A place for a label: a point of the axes, and the offset from it in points."""
@@ -39,6 +43,8 @@ class Labels:
     axes: Any
     shown: str | Collection[str] = "fit"
     boxes: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))
+    written: set[str] = field(default_factory=set)
+    """The kinds of which some label is seen."""
 
     def __post_init__(self) -> None:
         allowed = ("fit", "all", "none")
@@ -54,6 +60,12 @@ class Labels:
     def pixels(self) -> float:
         """The pixels of a point."""
         return float(self.axes.figure.dpi) / 72
+
+    def high(self, low: datetime, top: datetime) -> float:
+        """The points from one time to another of the axis upwards."""
+        x = self.axes.get_xlim()[0]
+        (_, start), (_, end) = self.axes.transData.transform([(x, t) for t in self._numbers([low, top])])
+        return float(end - start) / self.pixels
 
     def block(self, xs: Sequence[datetime], ys: Sequence[datetime], size: float) -> None:
         """Keep labels off marks of this size, in points, at some points of the axes."""
@@ -78,6 +90,8 @@ class Labels:
             if spot is not None:
                 place, free = spot, True
                 self.boxes = np.vstack([self.boxes, box])
+        if free and text:
+            self.written.add(kind)
         self.axes.annotate(
             text,
             (place.x, place.y),
@@ -94,10 +108,14 @@ class Labels:
         )
 
     def _at(self, xs: Sequence[datetime], ys: Sequence[datetime]) -> np.ndarray:
+        points = np.column_stack([self._numbers(xs), self._numbers(ys)])
+        return np.asarray(self.axes.transData.transform(points))
+
+    @staticmethod
+    def _numbers(times: Sequence[datetime]) -> np.ndarray:
         from matplotlib.dates import date2num
 
-        points = np.column_stack([date2num(list(xs)), date2num(list(ys))])
-        return np.asarray(self.axes.transData.transform(points))
+        return np.asarray(date2num(list(times)))
 
     def _box(self, place: Place, text: str, size: float, bold: bool) -> np.ndarray:
         [at] = self._at([place.x], [place.y])
@@ -124,11 +142,15 @@ def around(x: datetime, y: datetime, far: float = 7.0) -> list[Place]:
     ]
 
 
-def along(bounds: tuple[datetime, datetime], y: datetime, above: bool) -> list[Place]:
-    """The places for the label of an edge from side to side: in the middle first, for one below it."""
+def along(bounds: tuple[datetime, datetime], y: datetime, above: bool, deep: float = 0.0) -> list[Place]:
+    """The places for the label of an edge from side to side: in the middle first, for one below it.
+
+    A label below an edge may lie so many points deep.
+    """
     shares = (0.82, 0.5, 0.18, 0.66, 0.34) if above else (0.5, 0.35, 0.65, 0.2, 0.8)
     length = bounds[1] - bounds[0]
-    return [Place(x=bounds[0] + length * share, y=y, right=0.0, up=8.0 if above else -9.0) for share in shares]
+    rows = [8.0] if above else [-9.0 - LINE * row for row in range(1 + max(0, int((deep - 16) / LINE)))]
+    return [Place(x=bounds[0] + length * share, y=y, right=0.0, up=up) for up in rows for share in shares]
 
 
 __all__ = ["KINDS", "Labels", "Place", "along", "around"]

@@ -94,7 +94,7 @@ def panes(
     >>> script = [uc.Elements([{"ts": 0, "x": 5}], at=60_000_000), uc.Watermark(120_000_000)]
     >>> result = uc.flow(script).window(uc.Fixed("1 minute")).combine(total=uc.Sum("x")).run()
     >>> uc.plot.panes(result, script).axes[0].get_xlabel()
-    'event time (1970-01-01)'
+    'event time (UTC, 1970-01-01)'
     """
     history = History.of(result, script, time=time, value=value, datum=datum, where=where)
     pictures = pictures_of(history, by)
@@ -127,8 +127,9 @@ def draw_all(
     for extra in axes[len(pictures) :]:
         extra.set_axis_off()
     several = len(pictures) > 1
+    written: list[set[str]] = []
     for place, (picture, one) in enumerate(zip(pictures, axes, strict=False)):
-        draw(picture, one, labels, picture.name if several else title, legend=not several)
+        written.append(draw(picture, one, labels, picture.name if several else title, legend=not several))
         if place + columns < len(pictures):
             one.set_xlabel("")
             one.tick_params(labelbottom=False)
@@ -137,7 +138,11 @@ def draw_all(
             one.tick_params(labelleft=False)
         done()
     if several:
-        handles = {handle.get_label(): handle for picture in pictures for handle in _legend(picture)}
+        handles = {
+            handle.get_label(): handle
+            for picture, kinds in zip(pictures, written, strict=True)
+            for handle in _legend(picture, kinds)
+        }
         _show_legend(axes[columns - 1], list(handles.values()))
         if title:
             figure.suptitle(title, fontsize=12)
@@ -149,8 +154,8 @@ def draw(
     labels: str | Collection[str] = "fit",
     title: str | None = None,
     legend: bool = True,
-) -> None:
-    """Draw a picture on some axes."""
+) -> set[str]:
+    """Draw a picture on some axes; the kinds of labels that it has."""
     time_axis(axes.yaxis, *picture.heights, "processing time")
     time_axis(axes.xaxis, *picture.bounds, "event time")
     if not picture.timed:
@@ -171,7 +176,8 @@ def draw(
     _draw_watermarks(picture, axes)
     _draw_points(picture.points, axes, size)
     if legend:
-        _show_legend(axes, _legend(picture))
+        _show_legend(axes, _legend(picture, places.written))
+    return places.written
 
 
 def _draw_panes(picture: Picture, axes: Any, places: Labels) -> None:
@@ -194,8 +200,11 @@ def _draw_panes(picture: Picture, axes: Any, places: Labels) -> None:
     axes.add_collection(PolyCollection(boxes, facecolors=colours, alpha=0.28, linewidths=0, zorder=1))
     axes.add_collection(PolyCollection(boxes, facecolors="none", edgecolors=colours, linewidths=1.2, zorder=2))
     axes.add_collection(LineCollection(lines, colors=RED, linewidths=1.2, linestyles=[(0, (4, 2))], zorder=3))
-    for pane, bounds in values:
-        places.write("panes", text_of(pane.value), along(bounds, pane.at, above=False), 11, bold=True)
+    last = {id(pane) for pane in picture.standing}
+    # What stands at the end comes first where there is no room for all.
+    for pane, bounds in sorted(values, key=lambda shown: id(shown[0]) not in last):
+        spots = along(bounds, pane.at, above=False, deep=places.high(pane.before or picture.heights[0], pane.at))
+        places.write("panes", text_of(pane.value), spots, 11, bold=True)
     for pane, bounds in retracted:
         places.write("retractions", f"−{text_of(pane.value)}", along(bounds, pane.at, above=True), 9, color=RED)
 
@@ -228,8 +237,8 @@ def _draw_points(points: Sequence[Point], axes: Any, size: float) -> None:
             axes.scatter(xs, ys, s=size * 1.8, marker="x", color=RED, linewidth=1.8, zorder=6)
 
 
-def _legend(picture: Picture) -> list[Any]:
-    """The marks that a picture has, with their names."""
+def _legend(picture: Picture, written: Collection[str]) -> list[Any]:
+    """The marks that a picture has, with their names, and what its numbers are."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -248,6 +257,13 @@ def _legend(picture: Picture) -> list[Any]:
         handles.append(Line2D([], [], markerfacecolor="white", label="late datum", **circle))
     if any(p.dropped for p in picture.points):
         handles.append(Line2D([], [], marker="x", linestyle="", color=RED, label="dropped datum"))
+    digits: dict[str, Any] = {"linestyle": "", "color": "black", "markeredgewidth": 0.4}
+    if "panes" in written:
+        handles.append(
+            Line2D([], [], marker=r"$\mathbf{12}$", markersize=13, label=f"{picture.value} of a pane", **digits)
+        )
+    if "rows" in written and len(names := {p.of for p in picture.points if p.label}) == 1:
+        handles.append(Line2D([], [], marker="$12$", markersize=10, label=f"{names.pop()} of a datum", **digits))
     return handles
 
 

@@ -49,6 +49,19 @@ class Picture:
     timed: bool
     """True if processing times are those of a clock, and not the places of entries."""
     name: str = ""
+    value: str = ""
+    """The name of the result that is written into panes."""
+
+    @property
+    def standing(self) -> list[Pane]:
+        """The last pane of each window, unless it was retracted."""
+        last: dict[Any, Pane] = {}
+        for pane in self.panes:
+            if pane.diff > 0:
+                last[pane.key, pane.bounds] = pane
+            else:
+                last.pop((pane.key, pane.bounds), None)
+        return list(last.values())
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,7 @@ class History:
     marks: dict[str | None, list[Mark]]
     clock: Sequence[datetime]
     keys: list[str]
+    value: str
 
     @classmethod
     def of(
@@ -93,6 +107,7 @@ class History:
             marks=marks_of(entries, clock, result) or marks_of_panes(table),
             clock=clock,
             keys=keys,
+            value=shown,
         )
 
     def values_of(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -117,6 +132,7 @@ class History:
             bounds=margins(min(times), max(times)),
             heights=(min(moments) - room, max(*moments, *(pane.at for pane in self.panes), min(moments)) + room),
             timed=timed,
+            value=self.value,
         )
 
     def of_key(self, names: Sequence[str], values: tuple[Any, ...]) -> Picture:

@@ -62,6 +62,8 @@ class Point:
     dropped: bool
     step: int
     row: Mapping[str, Any]
+    of: str | None = None
+    """The column whose value is the label."""
 
     def key(self, names: Sequence[str]) -> tuple[Any, ...] | None:
         """The values of key columns; None if the row does not have them all, so that it is one of every key."""
@@ -248,6 +250,7 @@ def points_of(
                     event=event,
                     processing=clock[step],
                     label=text,
+                    of=label,
                     late=late,
                     dropped=(step, place) in gone,
                     step=step,

@@ -109,14 +109,16 @@ def time_axis(axis: Any, low: datetime, high: datetime, name: str) -> None:
         form = (
             "%H:%M:%S.%f" if length < timedelta(seconds=4) else "%H:%M:%S" if length < timedelta(hours=4) else "%H:%M"
         )
-        form, label = (form, f"{name} ({low:%Y-%m-%d})") if same else (f"%b %d, {form}", f"{name} ({high:%Y})")
+        form, label = (
+            (form, f"{name} (UTC, {low:%Y-%m-%d})") if same else (f"%b %d, {form}", f"{name} (UTC, {high:%Y})")
+        )
     elif length <= timedelta(days=4):
-        form, label = "%b %d, %H:%M", f"{name} ({high:%Y})"
+        form, label = "%b %d, %H:%M", f"{name} (UTC, {high:%Y})"
     elif length <= timedelta(days=300):
-        form, label = "%b %d", f"{name} ({high:%Y})" if low.year == high.year else name
+        form, label = "%b %d", f"{name} (UTC, {high:%Y})" if low.year == high.year else f"{name} (UTC)"
         form = form if low.year == high.year else "%Y-%m-%d"
     else:
-        form, label = "%Y-%m-%d", name
+        form, label = "%Y-%m-%d", f"{name} (UTC)"
     form = form.replace(", ", "\n") if axis.axis_name == "y" else form
     pixels = axis.axes.get_window_extent()
     inches = (pixels.width if axis.axis_name == "x" else pixels.height) / axis.axes.figure.dpi

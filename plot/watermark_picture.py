@@ -53,7 +53,7 @@ def watermark(
     >>> rows = uc.Elements([{"ts": 0}], at=60_000_000)
     >>> script = [rows, uc.Watermark(30_000_000, at=90_000_000)]
     >>> [axes.get_ylabel() for axes in uc.plot.watermark(script).axes]
-    ['event time (1970-01-01)', 'lag (seconds)']
+    ['event time (UTC, 1970-01-01)', 'lag (seconds)']
     """
     entries = check_script(script)
     clock = clock_of(entries)

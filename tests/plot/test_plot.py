@@ -180,12 +180,12 @@ def run_by_user(script: list[Any], window: uc.Window, **options: Any) -> uc.Resu
 @pytest.mark.parametrize(
     ("length", "label", "tick"),
     [
-        (timedelta(seconds=2), "event time (2024-05-01)", r"\d\d:\d\d:\d\d\.\d{6}"),
-        (timedelta(hours=1), "event time (2024-05-01)", r"\d\d:\d\d:\d\d"),
-        (timedelta(hours=16), "event time (2024)", r"May \d\d, \d\d:\d\d"),
-        (timedelta(days=2), "event time (2024)", r"May \d\d, \d\d:\d\d"),
-        (timedelta(days=30), "event time (2024)", r"(Apr|May|Jun) \d\d"),
-        (timedelta(days=900), "event time", r"\d{4}-\d\d-\d\d"),
+        (timedelta(seconds=2), "event time (UTC, 2024-05-01)", r"\d\d:\d\d:\d\d\.\d{6}"),
+        (timedelta(hours=1), "event time (UTC, 2024-05-01)", r"\d\d:\d\d:\d\d"),
+        (timedelta(hours=16), "event time (UTC, 2024)", r"May \d\d, \d\d:\d\d"),
+        (timedelta(days=2), "event time (UTC, 2024)", r"May \d\d, \d\d:\d\d"),
+        (timedelta(days=30), "event time (UTC, 2024)", r"(Apr|May|Jun) \d\d"),
+        (timedelta(days=900), "event time (UTC)", r"\d{4}-\d\d-\d\d"),
     ],
 )
 def test_axes_have_as_much_of_the_date_as_they_need(length: timedelta, label: str, tick: str) -> None:
@@ -226,6 +226,34 @@ def test_labels_do_not_cover_each_other() -> None:
         uc.plot.panes(result, script, labels="some")
 
 
+@pytest.mark.parametrize("seed", seeds(6))
+def test_the_value_of_a_window_lies_in_its_own_pane(seed: int) -> None:
+    """Also among many rows, whose numbers come after those of panes; what stands at the end is written first."""
+    r = random.Random(seed)
+    script = played(r.choice([40, 90, 150]), timedelta(hours=10))
+    result = run_by_user(script, uc.Fixed(r.choice(["30 minutes", "1 hour"])))
+    figure = uc.plot.panes(result, script)
+    picture = History.of(result, script).whole()
+    axes = figure.axes[0]
+    written = [text for text in axes.texts if text.get_fontweight() == "bold" and text.get_visible()]
+    seen = {text.get_text() for text in written}
+    assert sum(str(pane.value) in seen for pane in picture.standing) > 0.7 * len(picture.standing)
+    for text in written:
+        box = text.get_window_extent(figure.canvas.get_renderer())
+        # Its upper end: a pane may be lower than a label.
+        x, y = map(num2date, axes.transData.inverted().transform([(box.x0 + box.x1) / 2, box.y1]))
+        own = [pane for pane in picture.panes if str(pane.value) == text.get_text() and pane.diff > 0]
+        assert any(
+            pane.bounds[0] <= x <= pane.bounds[1] and (pane.before or picture.heights[0]) < y <= pane.at
+            for pane in own
+            if pane.bounds is not None
+        ), text.get_text()
+    named = [handle.get_text() for handle in axes.get_legend().get_texts()]
+    beside = [text for text in axes.texts if text.get_fontsize() == 8.5 and text.get_visible() and text.get_text()]
+    assert "total of a pane" in named
+    assert ("x of a datum" in named) == bool(beside)
+
+
 def test_several_keys_have_panels_or_are_asked_for() -> None:
     script = played(20, timedelta(days=2), keys=3)
     result = run_by_user(script, uc.Fixed("12 hours"), by="user")
@@ -256,7 +284,7 @@ def test_results_of_any_kind_give_one_picture() -> None:
         figure = uc.plot.panes(given, script, title="any")
         drawn.append(sorted((text.get_text(), tuple(text.xy)) for text in figure.axes[0].texts))
     assert all(texts == drawn[0] for texts in drawn)
-    assert uc.plot.panes(table).axes[0].get_ylabel() == "processing time (2024-05-01)"
+    assert uc.plot.panes(table).axes[0].get_ylabel() == "processing time (UTC, 2024-05-01)"
     with pytest.raises(TypeMismatch, match="was given a int"):
         uc.plot.panes(5, script)
 
@@ -543,7 +571,7 @@ def test_computed_event_times_are_drawn_as_the_run_had_them(given: dict[str, str
     upper = uc.plot.watermark(script, result, **given).axes[0]
     assert [num2date(x) for x, _ in upper.collections[0].get_offsets()] == [noon + timedelta(minutes=1)]
     assert num2date(upper.get_ylim()[0]).year == 2024
-    assert uc.plot.panes(result, script, **given).axes[0].get_xlabel() == "event time (2024-06-30)"
+    assert uc.plot.panes(result, script, **given).axes[0].get_xlabel() == "event time (UTC, 2024-06-30)"
     assert uc.plot.animation(result, script, **given).html
     with pytest.raises(uc.errors.UnknownColumn, match="time= needs column 'b'"):
         uc.plot.panes(result, script, time="b")
