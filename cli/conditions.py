@@ -56,6 +56,11 @@ class Clock:
     parsed: bool = False
     """True if the times are computed, so that some may be none."""
 
+    @property
+    def example(self) -> str:
+        """A time as `value` takes it."""
+        return "2024-05-01 12:00" if self.zone else "2024-05-01T12:00:00Z"
+
     def value(self, text: str) -> datetime:
         """The time of a text.
 
@@ -103,7 +108,7 @@ def _condition(text: str, columns: pa.Schema, clock: Clock | None) -> Expr:
     except (ValueError, ArithmeticError, LookupError):
         raise InvalidArgument(
             f"--where {quoted(text)} compares column {name!r}, which is {kind}, with {quoted(value)}, which is none: "
-            f"write a value such as {_example(kind)!r}"
+            f"write a value such as {(_example(kind) if at is None else at.example)!r}"
         ) from None
 
 

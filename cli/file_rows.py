@@ -42,10 +42,9 @@ _IN_PYTHON = (
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of files, the column of their event times, and sentences about rows that could not be read."""
+    """Rows of files, and sentences about rows that could not be read."""
 
     table: pa.Table
-    time: str
     notes: tuple[str, ...] = ()
     unreadable: tuple[pa.Table, ...] = ()
 
@@ -59,7 +58,9 @@ def add_reading(parser: Parser) -> None:
         "--time-format", metavar="FORMAT", help="of times: their format, such as %%d.%%m.%%Y, or the unit of numbers"
     )
     parser.add_argument(
-        "--time-zone", metavar="ZONE", help="of times without a zone: that of their clock, such as Europe/Paris"
+        "--time-zone",
+        metavar="ZONE",
+        help="of times without a zone: that of their clock, such as Europe/Paris; results are in UTC",
     )
     parser.add_argument(
         "--processing-time", metavar="COLUMN", help="when each row arrived; the order of the file if not given"
@@ -98,7 +99,7 @@ def add_format(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="COLUMN=TYPE",
-        help="the type of a column, such as seconds=float64, where the first rows do not tell it; may be repeated",
+        help="the type of a column, such as seconds=float64, where a wrong value makes it a text; may be repeated",
     )
 
 
@@ -198,11 +199,12 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
     if event_time is None and (made := _parsed(table, arguments.time)) is not None:
         table, event_time = made(table), made
-    time = arguments.time if event_time is None else EVENT_TIME
-    table = _timed(table, time, "; --time-format has the format of others")
+    if event_time is not None:
+        table = _with_times(table, arguments.time)
+    table = _timed(table, arguments.time, "; --time-format has the format of others")
     if arguments.processing_time is not None:
         table = _with_arrivals(table, arguments).sort_by(arguments.processing_time)
-    return FileRows(table=table, time=time, notes=_notes(unreadable), unreadable=tuple(unreadable))
+    return FileRows(table=table, notes=_notes(unreadable), unreadable=tuple(unreadable))
 
 
 def _clock(arguments: argparse.Namespace, event_time: EventTime | None, schema: pa.Schema) -> Clock | None:
@@ -282,6 +284,18 @@ def _parsed(table: pa.Table, name: str) -> EventTime | None:
     event_time = EventTime(col(name).cast_time()).over(table.schema)
     bad = event_time(table)[EVENT_TIME].null_count
     return event_time if table[name].null_count < bad < table.num_rows else None
+
+
+def _with_times(table: pa.Table, name: str) -> pa.Table:
+    """The rows with their times in the column of the texts; those that are none have the text in another one."""
+    times, texts = table[EVENT_TIME], table[name]
+    out = table.drop_columns(EVENT_TIME)
+    out = out.set_column(out.column_names.index(name), name, times)
+    bad = pc.and_(pc.is_null(times), pc.is_valid(texts))
+    beside = f"{name}_text"
+    if not pc.any(bad).as_py() or beside in out.column_names:
+        return out
+    return out.append_column(beside, pc.if_else(bad, texts, pa.scalar(None, texts.type)))
 
 
 def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:

@@ -19,7 +19,7 @@ from ..flows.result import Result
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
 from ..plot import picture_file
-from ..tables import target_of
+from ..tables import new_table, target_of
 from ..triggers import TRIGGER_WORDS, as_trigger
 from ..windows import WINDOW_WORDS, as_window
 from .failures import failures_of
@@ -27,7 +27,7 @@ from .file_rows import FileRows, add_reading, read_rows, reading_files
 from .parser import Parser, count_of
 from .progress_bar import progress_bar
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
-from .row_output import add_output, check_file, check_output, give, write_file
+from .row_output import add_output, check_output, give, write_file
 from .words import add_by, add_combine, combiners_of
 
 STEPS = 2000
@@ -68,9 +68,11 @@ def add_replay(parser: Parser) -> None:
         "--left-out", metavar="FILE", help="write the rows that were left out, with the reason of each, into a new file"
     )
     add_output(replay)
-    replay.add_argument("--table", metavar="URL", help="write what is left into a table too: duckdb:shop.db#totals")
+    replay.add_argument("--table", metavar="URL", help="write what is left into a new table: duckdb:shop.db#totals")
     replay.add_argument(
-        "--plot", metavar="FILE", help="draw the panes: an .html file plays them, .png or .svg is a picture"
+        "--plot",
+        metavar="FILE",
+        help="draw the panes with the first result: an .html file plays them, .png or .svg is a picture",
     )
 
 
@@ -84,9 +86,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     results = combiners_of(arguments.combine)
     if arguments.in_order and arguments.processing_time is not None:
         raise InvalidArgument("--in-order and --processing-time both say in which order rows arrive: give one of them")
-    check_output(arguments)
-    if arguments.left_out is not None:
-        check_file(arguments.left_out, "--left-out", arguments.overwrite)
+    check_output(arguments, "--left-out", arguments.left_out)
     if arguments.plot:
         picture_file.check_path(arguments.plot, "--plot")
     if arguments.table is not None:
@@ -94,14 +94,15 @@ def _replayed(arguments: argparse.Namespace) -> int:
     with progress_bar(f"reading {arguments.file}"):
         rows = read_rows(arguments)
     if arguments.in_order:
-        rows = replace(rows, table=rows.table.sort_by(rows.time))
-    arguments.time = rows.time
-    stream = flow(rows.table.schema, time=rows.time, watermark=arguments.lag, diff=arguments.diff)
+        rows = replace(rows, table=rows.table.sort_by(arguments.time))
+    stream = flow(rows.table.schema, time=arguments.time, watermark=arguments.lag, diff=arguments.diff)
     assert isinstance(stream.source, LocalSource)
     # A file has an end, where a window of all time is shown.
     source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": arguments.mode, "allowed_lateness": arguments.lateness}
     panes = source.window(window, trigger, **options).combine(by=arguments.by, **results)
+    if arguments.table is not None:
+        new_table(panes, arguments.table, None)
     script = _script(rows.table, arguments.processing_time, arguments.steps)
     code = 0
     try:

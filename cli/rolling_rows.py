@@ -58,7 +58,7 @@ def _rolled(arguments: argparse.Namespace) -> int:
         periods,
         rows=arguments.rows,
         by=arguments.by,
-        time=rows.time,
+        time=arguments.time,
         closed=arguments.closed,
         every=arguments.every,
         order=arguments.order,

@@ -42,20 +42,20 @@ def add_output(parser: Parser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object a row, of all rows")
     parser.add_argument("--output", metavar="FILE", help=f"write all rows into a new file: {_ENDINGS} (also .csv.gz)")
-    parser.add_argument("--overwrite", action="store_true", help="let --output write a file that is there already")
+    parser.add_argument("--overwrite", action="store_true", help="write files that are there already")
 
 
-def check_output(arguments: argparse.Namespace) -> None:
-    """Raise if --output cannot be written, before anything is read."""
-    path = arguments.output
-    if path is None:
-        if arguments.overwrite:
-            raise InvalidArgument("--overwrite is for the file that --output names: give --output FILE")
-        return
-    check_file(path, "--output", arguments.overwrite)
+def check_output(arguments: argparse.Namespace, other: str | None = None, path: str | None = None) -> None:
+    """Raise if the file of --output cannot be written, or that of another option, before anything is read."""
+    files = {"--output": arguments.output} | ({} if other is None else {other: path})
+    if arguments.overwrite and not any(files.values()):
+        raise InvalidArgument(f"--overwrite is for files that are written: give {' or '.join(files)} FILE")
+    for option, named in files.items():
+        if named is not None:
+            _check_file(named, option, arguments.overwrite)
 
 
-def check_file(path: str, option: str, overwrite: bool) -> None:
+def _check_file(path: str, option: str, overwrite: bool) -> None:
     """Raise if the file that an option names cannot be written."""
     require_no_secret([path])
     if _form(path) is None:
@@ -150,7 +150,7 @@ def _form(path: str) -> str | None:
     return form if name == path.lower() or form in _OF_TEXT else None
 
 
-__all__ = ["add_output", "check_file", "check_output", "give", "write_file"]
+__all__ = ["add_output", "check_output", "give", "write_file"]
 
 
 def __dir__() -> list[str]:

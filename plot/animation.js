@@ -326,7 +326,7 @@ function axes(frame) {
     if (day) word(LEFT - 6, TOP + y(at) + 17, "end", day);
   }
   word(LEFT + wide / 2, TOP + high + 45, "middle", axis_name("event time", run.origin, part.x));
-  const name = run.timed ? axis_name("processing time", run.origin, part.y) : "entries of the script";
+  const name = run.timed ? axis_name("processing time", run.origin, part.y) : "order of arrival";
   const middle = TOP + high / 2;
   word(12, middle, "middle", name, ` transform="rotate(-90 12 ${short(middle)})"`);
   return out.join("");

@@ -43,6 +43,9 @@ class Labels:
     axes: Any
     shown: str | Collection[str] = "fit"
     boxes: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))
+    """The boxes of labels."""
+    marks: np.ndarray = field(default_factory=lambda: np.empty((0, 4)))
+    """The boxes of other marks."""
     written: set[str] = field(default_factory=set)
     """The kinds of which some label is seen."""
 
@@ -72,24 +75,35 @@ class Labels:
         if len(xs):
             at = self._at(xs, ys)
             half = size * self.pixels / 2
-            self.boxes = np.concatenate([self.boxes, np.hstack([at - half, at + half])])
+            self.marks = np.concatenate([self.marks, np.hstack([at - half, at + half])])
 
     def write(
-        self, kind: str, text: str, places: Sequence[Place], size: float = 9, bold: bool = False, **style: Any
+        self,
+        kind: str,
+        text: str,
+        places: Sequence[Place],
+        size: float = 9,
+        bold: bool = False,
+        above: bool = False,
+        **style: Any,
     ) -> None:
-        """Write a label of a kind at the first place that is free. A hidden one stays in the axes' list of texts."""
+        """Write a label of a kind at the first place that is free. A hidden one stays in the axes' list of texts.
+
+        One that stands `above` marks may cover them, if there is no other place.
+        """
         from matplotlib.patheffects import withStroke
 
         wanted = self.shown if isinstance(self.shown, str) else "fit" if kind in self.shown else "none"
         place, free = places[0], wanted == "all"
         if wanted == "fit" and text:
-            spot = next(
-                (candidate for candidate in places if self._is_free(box := self._box(candidate, text, size, bold))),
-                None,
-            )
-            if spot is not None:
-                place, free = spot, True
-                self.boxes = np.vstack([self.boxes, box])
+            taken = [self.boxes, self.marks]
+            boxes = [(spot, self._box(spot, text, size, bold)) for spot in places]
+            found = next((both for both in boxes if self._is_free(both[1], *taken)), None)
+            if found is None and above:
+                found = next((both for both in boxes if self._is_free(both[1], self.boxes)), None)
+            if found is not None:
+                place, free = found[0], True
+                self.boxes = np.vstack([self.boxes, found[1]])
         if free and text:
             self.written.add(kind)
         self.axes.annotate(
@@ -124,11 +138,11 @@ class Labels:
         x, y = at[0] + place.right * self.pixels - left, at[1] + place.up * self.pixels - high / 2
         return np.array([x, y, x + wide, y + high])
 
-    def _is_free(self, box: np.ndarray) -> bool:
+    def _is_free(self, box: np.ndarray, *taken: np.ndarray) -> bool:
         edge = self.axes.bbox
         if box[0] < edge.x0 - 2 or box[2] > edge.x1 + 2 or box[1] < edge.y0 - 2 or box[3] > edge.y1 + 14:
             return False
-        x0, y0, x1, y1 = self.boxes.T
+        x0, y0, x1, y1 = np.concatenate(taken).T
         return not bool(((box[0] < x1) & (box[2] > x0) & (box[1] < y1) & (box[3] > y0)).any())
 
 

@@ -160,7 +160,7 @@ def draw(
     time_axis(axes.xaxis, *picture.bounds, "event time")
     if not picture.timed:
         axes.set_yticks([])
-        axes.set_ylabel("entries of the script" if picture.marks or picture.points else "panes in order")
+        axes.set_ylabel("order of arrival" if picture.marks or picture.points else "panes in order")
     finish(axes, title)
     slanted(axes)
     places = Labels(axes, labels)
@@ -204,7 +204,7 @@ def _draw_panes(picture: Picture, axes: Any, places: Labels) -> None:
     # What stands at the end comes first where there is no room for all.
     for pane, bounds in sorted(values, key=lambda shown: id(shown[0]) not in last):
         spots = along(bounds, pane.at, above=False, deep=places.high(pane.before or picture.heights[0], pane.at))
-        places.write("panes", text_of(pane.value), spots, 11, bold=True)
+        places.write("panes", text_of(pane.value), spots, 11, bold=True, above=id(pane) in last)
     for pane, bounds in retracted:
         places.write("retractions", f"−{text_of(pane.value)}", along(bounds, pane.at, above=True), 9, color=RED)
 
@@ -254,7 +254,7 @@ def _legend(picture: Picture, written: Collection[str]) -> list[Any]:
     if any(not (p.late or p.dropped) for p in picture.points):
         handles.append(Line2D([], [], markerfacecolor=INK, label="datum", **circle))
     if any(p.late and not p.dropped for p in picture.points):
-        handles.append(Line2D([], [], markerfacecolor="white", label="late datum", **circle))
+        handles.append(Line2D([], [], markerfacecolor="white", label="datum behind the watermark", **circle))
     if any(p.dropped for p in picture.points):
         handles.append(Line2D([], [], marker="x", linestyle="", color=RED, label="dropped datum"))
     digits: dict[str, Any] = {"linestyle": "", "color": "black", "markeredgewidth": 0.4}

@@ -83,7 +83,7 @@ def watermark(
         upper.plot(across, across, color=GREY, linewidth=1, label="row without delay")
     else:
         upper.set_xticks([])
-        upper.set_xlabel("entries of the script")
+        upper.set_xlabel("order of arrival")
     size = size_of_points(len(points)) / 2
     least = max(size, 9.0)  # a smaller circle would seem to be full
     for late, label in ((False, "row"), (True, f"late row ({sum(p.late for p in points)})")):

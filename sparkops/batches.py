@@ -19,7 +19,7 @@ from ..panes.grouping.stage import GroupingStage
 from ..panes.parcels import Parcel
 from ..panes.selection import Select
 from ..panes.transforms import Transform, Where, WithColumns, applied
-from ..tables import Changes, Layout, changes_of, table_flow, target_of, write_once
+from ..tables import Changes, Layout, changes_of, new_table, write_once
 from .inputs import DataFrameInput, column, wire_map
 from .routes.base import Route
 from .routes.streaming import StreamRoute
@@ -149,9 +149,7 @@ def changes_in(packed: DataFrame, layout: Layout) -> Changes:
 
 def write_table(flow: Flow, target: str, keys: str | Sequence[str] | None, route_of: Callable[[Flow], Route]) -> None:
     """Write the result of a bounded flow into a table."""
-    place = target_of(target)
-    settled, layout = table_flow(flow, keys)
-    place.check(layout)
+    place, settled, layout = new_table(flow, target, keys)
     packed = packed_changes(settled, layout, route_of)
     packed.persist()
     try:

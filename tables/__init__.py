@@ -5,7 +5,7 @@ batch in one transaction, so that a repeated batch changes nothing and a reader 
 """
 
 from .changes import Changes
-from .keeper import Keeper, write_once, write_result
+from .keeper import Keeper, new_table, write_once, write_result
 from .layout import CHANGE, Layout, table_flow
 from .net_changes import changes_of
 from .target import Target, Writer
@@ -19,6 +19,7 @@ __all__ = [
     "Target",
     "Writer",
     "changes_of",
+    "new_table",
     "table_flow",
     "target_of",
     "write_once",

@@ -14,13 +14,13 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from ..errors import TableUnreachable
+from ..errors import TableMismatch, TableUnreachable
 from ..flows.flow import Flow
 from ..metrics.instruments import TABLE_DURATION, TABLE_ROWS, Point
 from ..metrics.receivers import RECEIVERS
 from ..panes.state.seed import SeedMaker
 from .changes import Changes
-from .layout import table_flow
+from .layout import Layout, table_flow
 from .net_changes import changes_of
 from .target import Target, Writer
 from .targets import target_of
@@ -164,11 +164,26 @@ def write_result(
     owner: str | None = None,
 ) -> None:
     """Write the rows of a bounded flow into a new table; `run` gives the rows of the flow in the mode of a table."""
+    place, settled, layout = new_table(flow, target, keys)
+    rows = run(settled).select(layout.rows.names)
+    write_once(place, Changes.of(layout, [changes_of(rows, layout)]), owner)
+
+
+def new_table(flow: Flow, target: str, keys: str | Sequence[str] | None) -> tuple[Target, Flow, Layout]:
+    """The place of the table of a bounded flow, the flow in the mode of a table, and its layout.
+
+    Raises before the flow runs if there is a table of a query or of a run.
+    """
     place = target_of(target)
     settled, layout = table_flow(flow, keys)
     place.check(layout)
-    rows = run(settled).select(layout.rows.names)
-    write_once(place, Changes.of(layout, [changes_of(rows, layout)]), owner)
+    writer = place.writer(layout, "")
+    try:
+        if writer.attempt(writer.facts) is not None:
+            raise TableMismatch(f"{writer.name} is there already, and a run makes a new one: drop it, or name another")
+    finally:
+        writer.close()
+    return place, settled, layout
 
 
 def write_once(target: Target, changes: Changes, owner: str | None = None) -> None:
@@ -183,4 +198,4 @@ def write_once(target: Target, changes: Changes, owner: str | None = None) -> No
         writer.close()
 
 
-__all__ = ["PATIENCE", "Keeper", "write_once", "write_result"]
+__all__ = ["PATIENCE", "Keeper", "new_table", "write_once", "write_result"]

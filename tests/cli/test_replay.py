@@ -144,8 +144,8 @@ def test_what_is_left_is_written_into_a_table(events: str, tmp_path: Path, capsy
     assert main(["replay", events, *REPLAY, "--table", f"parquet:{tmp_path}/totals"]) == 0
     assert capsys.readouterr().err == f"wrote the Parquet folder {tmp_path}/totals\n"
     assert sorted(pq.read_table(tmp_path / "totals")["total"].to_pylist()) == [1, 4, 8]
-    assert main(["replay", events, *REPLAY, "--table", f"parquet:{tmp_path}/totals"]) == 1
-    assert "has rows that were not written here" in capsys.readouterr().err
+    assert main(["replay", events, *REPLAY, "--table", f"parquet:{tmp_path}/totals"]) == 2
+    assert "is there already, and a run makes a new one: drop it, or name another" in capsys.readouterr().err
 
 
 def test_an_interrupt_shows_the_panes_so_far(
@@ -203,6 +203,23 @@ def test_rows_that_were_left_out_are_written(tmp_path: Path, capsys: pytest.Capt
     )
     assert main(["replay", str(tmp_path / "a.csv"), *options]) == 2
     assert "is there already: give --overwrite" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "a.csv"), *options, "--overwrite"]) == 0
+    assert main(["replay", str(tmp_path / "a.csv"), *options[:-2], "--overwrite"]) == 2
+    assert "--overwrite is for files that are written: give --output or --left-out FILE" in capsys.readouterr().err
+
+
+def test_a_combiner_takes_the_times_and_not_their_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts such as 31.05.2024 are in another order than their times."""
+    out = tmp_path / "left.json"
+    path = tmp_path / "events.csv"
+    path.write_text("day,page\n31.05.2024,first\n01.06.2024,second\n31.06.2024,none\n")
+    options = ["--time", "day", "--time-format", "%d.%m.%Y", "--window", "1 year", "--final", "--json"]
+    combined = ["--combine", "one=first:page:day", "--combine", "last=max:day", "--left-out", str(out)]
+    assert main(["replay", str(path), *options, *combined]) == 0
+    [row] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (row["one"], row["last"]) == ("first", "2024-06-01T00:00:00Z")
+    [bad] = map(json.loads, out.read_text().splitlines())
+    assert (bad["why"], bad["row"]["day"], bad["row"]["day_text"]) == ("bad", None, "31.06.2024")
 
 
 def test_rows_that_arrive_together_are_told(events: str, capsys: pytest.CaptureFixture[str]) -> None:
