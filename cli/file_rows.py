@@ -208,7 +208,7 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
 
 
 def _clock(arguments: argparse.Namespace, event_time: EventTime | None, schema: pa.Schema) -> Clock | None:
-    """How conditions compare event times; None where they compare the column as it is."""
+    """The comparison of event times in conditions; None where they compare the column as it is."""
     name, zone = arguments.time, arguments.time_zone
     kind = schema.field(name).type
     if event_time is not None:
