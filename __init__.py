@@ -55,6 +55,7 @@ __all__ = [  # noqa: RUF022
     "Always",
     "AtPeriod",
     "ChildTrigger",
+    "Clearing",
     "FirstOf",
     "Never",
     "OnPunctuation",
@@ -243,6 +244,7 @@ if TYPE_CHECKING:
         Always,
         AtPeriod,
         ChildTrigger,
+        Clearing,
         FirstOf,
         Never,
         OnPunctuation,
@@ -285,7 +287,7 @@ else:
             "Punctuated WatermarkStrategy"
         ),
         ".triggers": (
-            "AfterBytes AfterCount AfterDelay AfterWatermark AllOf Always AtPeriod ChildTrigger FirstOf Never "
+            "AfterBytes AfterCount AfterDelay AfterWatermark AllOf Always AtPeriod ChildTrigger Clearing FirstOf Never "
             "OnPunctuation OnResult RepeatCount Repeatedly RepeatUntil SequenceOf Trigger TriggerContext "
             "UserTrigger WatermarkPercentile"
         ),

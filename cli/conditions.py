@@ -45,7 +45,7 @@ _FORM = "COLUMN=VALUE such as user=ada, COLUMN>=VALUE, or an expression such as 
 
 @dataclass(frozen=True)
 class Clock:
-    """The comparison of event times in a condition: the column, its times, and the zone of times that do not say theirs.
+    """The comparison of event times in a condition: the column, its times, and the zone of times without one.
 
     A row whose text is no time meets it, so that it is told as a bad one.
     """

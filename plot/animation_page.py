@@ -276,7 +276,7 @@ def _legend(history: History) -> Iterator[tuple[str, str]]:
     cross = f'{hole}<path class="cross" d="M7 2l8 8m-8 0l8 -8"/>'
     states = {2 if point.dropped else int(point.late) for point in history.points}
     for state, (sign, name) in enumerate(
-        [(dot, "datum"), (hole, "datum behind the watermark"), (cross, "dropped datum")]
+        [(dot, "datum"), (hole, "datum before the watermark"), (cross, "dropped datum")]
     ):
         if state in states:
             yield _sign(sign), name

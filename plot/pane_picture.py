@@ -254,7 +254,7 @@ def _legend(picture: Picture, written: Collection[str]) -> list[Any]:
     if any(not (p.late or p.dropped) for p in picture.points):
         handles.append(Line2D([], [], markerfacecolor=INK, label="datum", **circle))
     if any(p.late and not p.dropped for p in picture.points):
-        handles.append(Line2D([], [], markerfacecolor="white", label="datum behind the watermark", **circle))
+        handles.append(Line2D([], [], markerfacecolor="white", label="datum before the watermark", **circle))
     if any(p.dropped for p in picture.points):
         handles.append(Line2D([], [], marker="x", linestyle="", color=RED, label="dropped datum"))
     digits: dict[str, Any] = {"linestyle": "", "color": "black", "markeredgewidth": 0.4}

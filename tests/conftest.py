@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--draw",
         action="store_true",
-        help="run a fourteenth of the tests that need Spark, and a seventh of those with examples of hypothesis and of "
+        help="run one of 28 of the tests that need Spark, and a seventh of those with examples of hypothesis and of "
         "those marked weekly, others each day, and those marked daily",
     )
 

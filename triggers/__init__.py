@@ -1,7 +1,7 @@
 """Triggers: the rules for when panes are emitted, evaluated by column."""
 
 from .compiling import compile_trigger as compile_trigger
-from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
+from .composites import AllOf, Clearing, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .context import ChildTrigger, TriggerContext
 from .input_columns import check_inputs as check_inputs
 from .input_columns import truth as truth
@@ -41,6 +41,7 @@ __all__ = [
     "Always",
     "AtPeriod",
     "ChildTrigger",
+    "Clearing",
     "FirstOf",
     "Never",
     "OnPunctuation",

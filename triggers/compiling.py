@@ -12,8 +12,16 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..windows import timestamp
-from .composite_nodes import AllOfNode, FirstOfNode, RepeatCountNode, RepeatedlyNode, RepeatUntilNode, SequenceOfNode
-from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
+from .composite_nodes import (
+    AllOfNode,
+    ClearingNode,
+    FirstOfNode,
+    RepeatCountNode,
+    RepeatedlyNode,
+    RepeatUntilNode,
+    SequenceOfNode,
+)
+from .composites import AllOf, Clearing, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .input_columns import bytes_of, truth
 from .language import Predicate, RepeatUntil, Trigger
 from .leaf_nodes import (
@@ -53,6 +61,8 @@ def compile_trigger(trigger: Trigger, path: str = "t") -> Node:
             return _GROUPS[type(trigger)](path, below)
         case Repeatedly():
             return RepeatedlyNode(path, below)
+        case Clearing():
+            return ClearingNode(path, below)
         case RepeatUntil():
             return RepeatUntilNode(path, below)
         case RepeatCount(n=n):

@@ -161,6 +161,24 @@ class RepeatedlyNode(Node):
         settle_repeated(self.children[0], s, mask, m)
 
 
+class ClearingNode(Node):
+    """`Clearing`: fires and finishes with its child, and asks to empty the windows in which it fires."""
+
+    def columns(self) -> dict[str, tuple[np.dtype[Any], Any]]:
+        return self.children[0].columns()
+
+    def done(self, s: State) -> np.ndarray:
+        return self.children[0].done(s)
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return self.children[0].would_fire(s, m)
+
+    def fire(self, s: State, mask: Mask, m: Moment) -> None:
+        self.children[0].fire(s, mask, m)
+        if "clear" in m.requests:
+            set_where(m.requests["clear"], mask)
+
+
 class RepeatUntilNode(Node):
     """`RepeatUntil`: fires with its child, which is reset when it finishes, and with `until`, which ends it."""
 

@@ -97,6 +97,42 @@ class Repeatedly(Trigger):
 
 
 @dataclass(frozen=True, init=False, repr=False)
+class Clearing(Trigger):
+    """Fires with its child, and asks to empty the window then, in a mode that ends in `_by_default`.
+
+    In mode "retracting_by_default" the pane is retracted by the next one of the window, which shows the rows since.
+
+    Parameters
+    ----------
+    child
+        The trigger that empties the window when it fires, or its words.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> uc.as_trigger("every 2 rows and clear")
+    Repeatedly(Clearing(AfterCount(2)))
+    >>> rows = [{"ts": at, "x": x} for at, x in enumerate([1, 2, 4, 8])]
+    >>> script = [uc.Elements([row]) for row in rows]
+    >>> flow = uc.flow(script).window("1 minute", "every 2 rows and clear", "retracting_by_default")
+    >>> flow.combine(total=uc.Sum("x")).run(script).panes.select(["total", "diff"]).to_pylist()
+    [{'total': 3, 'diff': 1}, {'total': 3, 'diff': -1}, {'total': 12, 'diff': 1}]
+    """
+
+    child: Trigger
+
+    def __init__(self, child: Trigger | str) -> None:
+        settle(self, child=as_trigger(child, "Clearing"))
+
+    @property
+    def children(self) -> tuple[Trigger, ...]:
+        return (self.child,)
+
+    def words(self) -> str:
+        return "emptying the window:"
+
+
+@dataclass(frozen=True, init=False, repr=False)
 class RepeatCount(Trigger):
     """Fires with its child n times in all; the child starts again each time it finishes.
 

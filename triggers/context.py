@@ -163,18 +163,18 @@ class TriggerContext:
         """Delete a timer, if it is set."""
         self.timers.pop(tag, None)
 
-    def fire(self, mode: str = "default", tag: str | None = None) -> None:
-        """Emit a pane; "clear" and "accumulate" overrule a mode that ends in `_by_default`.
+    def fire(self, *, clear: bool | None = None, tag: str | None = None) -> None:
+        """Emit a pane; `clear=` says if the window is emptied after it, in a mode that ends in `_by_default`.
 
         A `tag` is shown in the pane's `trigger`. Of several calls in one evaluation the last one counts.
         """
-        if mode not in ("default", "accumulate", "clear"):
-            raise InvalidArgument(f"ctx.fire(mode): mode must be 'default', 'accumulate' or 'clear', but is {mode!r}")
+        if clear not in (None, True, False):
+            raise InvalidArgument(f"ctx.fire(clear=): clear must be True, False or None, but is {clear!r}")
         if tag is not None and (not isinstance(tag, str) or not tag or "," in tag):
             raise InvalidArgument(
                 f"ctx.fire(tag=): tag must be a text without a comma, such as 'spike', but is {tag!r}"
             )
-        self.fired, self.tag = mode, tag
+        self.fired, self.tag = "default" if clear is None else "clear" if clear else "accumulate", tag
 
     def finish(self) -> None:
         """Finish this trigger in this window, once it has fired if it does."""

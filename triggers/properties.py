@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..errors import InvalidArgument
 from ..windows import Global, Span, Window
-from .composites import AllOf, FirstOf, RepeatCount, Repeatedly, SequenceOf
+from .composites import AllOf, Clearing, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .language import RepeatUntil, Trigger, walk
 from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, WatermarkPercentile
 from .user import UserTrigger
@@ -36,6 +36,8 @@ def may_finish(trigger: Trigger) -> bool:
             return fires_ever(until)
         case RepeatCount(child=child):
             return fires_ever(child)
+        case Clearing(child=child):
+            return may_finish(child)
     return True
 
 
@@ -48,7 +50,7 @@ def fires_ever(trigger: Trigger) -> bool:
             return all(fires_ever(child) for child in trigger.children)
         case SequenceOf():
             return fires_ever(trigger.children[0])
-        case Repeatedly(child=child) | RepeatCount(child=child):
+        case Repeatedly(child=child) | RepeatCount(child=child) | Clearing(child=child):
             return fires_ever(child)
         case FirstOf() | RepeatUntil():
             return any(fires_ever(child) for child in trigger.children)
@@ -70,6 +72,8 @@ def fires_once(trigger: Trigger) -> bool:
             return not fires_ever(child)
         case RepeatCount(n=n):
             return n == 1
+        case Clearing(child=child):
+            return fires_once(child)
     return True
 
 
@@ -86,7 +90,7 @@ def fires_only_at_the_end(trigger: Trigger) -> bool:
             return any(fires_only_at_the_end(child) for child in trigger.children)
         case SequenceOf():
             return fires_only_at_the_end(trigger.children[0])
-        case Repeatedly(child=child) | RepeatCount(child=child):
+        case Repeatedly(child=child) | RepeatCount(child=child) | Clearing(child=child):
             return fires_only_at_the_end(child)
     return False
 
@@ -107,6 +111,8 @@ def finishes_only_at_the_end(trigger: Trigger) -> bool:
             return fires_only_at_the_end(until)
         case RepeatCount(child=child):
             return fires_only_at_the_end(child)
+        case Clearing(child=child):
+            return finishes_only_at_the_end(child)
     return False
 
 
@@ -123,7 +129,7 @@ def can_fire_on_global(trigger: Trigger) -> bool:
             return can_fire_on_global(trigger.children[0])
         case FirstOf() | RepeatUntil():
             return any(can_fire_on_global(child) for child in trigger.children)
-        case Repeatedly(child=child) | RepeatCount(child=child):
+        case Repeatedly(child=child) | RepeatCount(child=child) | Clearing(child=child):
             return can_fire_on_global(child)
     return True
 

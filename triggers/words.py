@@ -25,7 +25,7 @@ from ..windows.texts import quoted, reading, require_short
 
 TRIGGER_WORDS = (
     "'watermark', 'early every 1 minute', 'early every 10 rows, late every 5 rows', 'each row', 'every 10 rows', "
-    "'every 1 minute of event time', 'repeatedly after 5 seconds', 'never'"
+    "'every 1 minute of event time', 'repeatedly after 5 seconds', 'every 10 rows and clear', 'never'"
 )
 """Examples of all the words."""
 
@@ -37,12 +37,13 @@ _WHOLE: Mapping[str, str] = {
 }
 _WORDS = (
     *("watermark", "early", "late", "every", "after", "each", "row", "rows", "always", "never", "repeatedly"),
-    *("bytes", "event", "time", "percent", "of", "the", "sources", "at", "end"),
+    *("bytes", "event", "time", "percent", "of", "the", "sources", "at", "end", "and", "clear"),
 )
 _AMOUNT = re.compile(r"(\d{1,18}) ?(rows?|bytes?)")
 _OF_ROWS = re.compile(r"\d+ ?(row|byte)s?\b")
 _PERCENT = re.compile(r"after (\d{1,3}(?:\.\d{1,9})?) ?(?:%|percent) of the sources")
 _EVENT_TIME = " of event time"
+_CLEAR = " and clear"
 
 
 def read_trigger(text: str, kinds: Mapping[str, type]) -> Any:
@@ -81,6 +82,8 @@ def expression_of(text: str) -> str | None:
     words = " ".join(text.split()).casefold()
     if words.startswith(("early ", "late ")):
         return _around_the_end(words)
+    if words.endswith(_CLEAR) and (whole := _WHOLE.get(words.removesuffix(_CLEAR))):
+        return f"Clearing({whole})"
     if (again := words.removeprefix("repeatedly ")) != words or words.startswith("every "):
         part = _part(again)
         return part and f"Repeatedly({part})"
@@ -99,6 +102,9 @@ def _around_the_end(words: str) -> str | None:
 
 def _part(words: str) -> str | None:
     """The trigger of `every ...` or `after ...`, which fires once; `each row` needs no other word."""
+    if words.endswith(_CLEAR):
+        part = _part(words.removesuffix(_CLEAR))
+        return part and f"Clearing({part})"
     if match := _PERCENT.fullmatch(words):
         return f"WatermarkPercentile({match[1].lstrip('0') or '0'})"
     kind, _, amount = words.partition(" ")

@@ -161,7 +161,7 @@ def _emptied(compiled: CompiledGrouping, windows: LoadedWindows, gone: np.ndarra
             num[name] = values
     emptied = np.zeros(len(windows), np.bool_)
     emptied[gone] = True
-    if outstanding is not None:
+    if outstanding is not None and not compiled.grouping.retracting:
         # The next pane shows other rows, so that it is emitted even if its values are equal.
         outstanding = outstanding.without(emptied)
     deposits = None if windows.deposits is None else windows.deposits.without(emptied)
@@ -199,7 +199,7 @@ def cleared(mode: str, requests: Mapping[str, np.ndarray]) -> np.ndarray:
             return np.ones(len(requests["clear"]), np.bool_)
         case "discarding_by_default":
             return requests["clear"] | ~requests["accumulate"]
-        case "accumulating_by_default":
+        case "accumulating_by_default" | "retracting_by_default":
             return requests["clear"]
         case _:
             return np.zeros(len(requests["clear"]), np.bool_)

@@ -13,6 +13,7 @@ from ...combiners.aggregate import weights_of
 from ...errors import InvalidArgument, NamedOptions, NotRetractable, TypeMismatch, nearest, require_column
 from ...triggers import (
     AfterWatermark,
+    Clearing,
     Repeatedly,
     Trigger,
     UserTrigger,
@@ -25,7 +26,12 @@ from ...triggers import (
 from ...windows import Global, Span, Window, as_window, policy, span
 
 Mode: TypeAlias = Literal[
-    "discarding", "discarding_by_default", "accumulating_by_default", "accumulating", "retracting"
+    "discarding",
+    "discarding_by_default",
+    "accumulating_by_default",
+    "accumulating",
+    "retracting_by_default",
+    "retracting",
 ]
 """The relation of a pane to those before it."""
 
@@ -86,7 +92,7 @@ class Grouping(NamedOptions):
         The trigger that decides when panes are emitted, or its words; `Repeatedly(AfterWatermark())` if not given.
     mode
         The relation of a pane to those before it: "discarding", "accumulating" or "retracting". For triggers that ask
-        to clear a window there are also "discarding_by_default" and "accumulating_by_default".
+        to clear a window there are also "discarding_by_default", "accumulating_by_default" and "retracting_by_default".
     by
         The key columns; without any, all rows of a window are combined.
     time
@@ -217,6 +223,13 @@ class Grouping(NamedOptions):
                 f"with {what}: use late='drop', and read them with left_out"
             )
         asks = any(isinstance(part, UserTrigger) for part in walk(self.effective_trigger))
+        if any(isinstance(part, Clearing) for part in walk(self.effective_trigger)) and not self.mode.endswith(
+            "_by_default"
+        ):
+            raise InvalidArgument(
+                f"{self.effective_trigger!r} asks to empty its window, which mode={self.mode!r} does not do: use "
+                "mode='retracting_by_default', or take Clearing() away"
+            )
         if self.only_updated and (self.mode == "discarding" or (self.mode == "discarding_by_default" and not asks)):
             raise InvalidArgument(
                 f"only_updated=True leaves out panes that repeat the last one, but in mode={self.mode!r} each pane "
@@ -255,7 +268,7 @@ class Grouping(NamedOptions):
     @property
     def retracting(self) -> bool:
         """True if a pane comes with the retraction of the pane before it."""
-        return self.mode == "retracting"
+        return self.mode in ("retracting", "retracting_by_default")
 
     @property
     def keeps_last(self) -> bool:
@@ -296,6 +309,11 @@ class Grouping(NamedOptions):
             raise NotRetractable(
                 f"mode={self.mode!r} lets a trigger show rows again, so the panes of a changelog are not "
                 "differences: use mode='retracting'"
+            )
+        if self.mode == "retracting_by_default":
+            raise NotRetractable(
+                f"mode={self.mode!r} lets a trigger forget rows, which could not be retracted then: use "
+                "mode='retracting'"
             )
         if self.mode == "discarding" and self.window.merging:
             raise NotRetractable(

@@ -173,7 +173,7 @@ class Whole(uc.UserTrigger):
     """Shows all rows so far with each row."""
 
     def on_element(self, row: Any, window: Any, ctx: uc.TriggerContext) -> None:
-        ctx.fire("accumulate")
+        ctx.fire(clear=False)
 
 
 def test_a_trigger_that_asks_to_show_rows_again_is_refused() -> None:

@@ -59,6 +59,10 @@ def _trigger_words(trigger: uc.Trigger) -> str | None:
             return text if text.startswith("every") else f"repeatedly {text}"
         case uc.AfterWatermark() | uc.Repeatedly():
             return None
+        case uc.Clearing(child=uc.AfterWatermark(early=None, late=uc.AfterCount(n=1))):
+            return "watermark and clear"
+        case uc.Clearing(child=uc.AtPeriod() | uc.Clearing()):
+            return None
         case uc.AtPeriod():
             return None  # `every 1 minute` goes on
     text = _once(trigger)
@@ -78,6 +82,8 @@ def _once(trigger: uc.Trigger) -> str | None:
             return f"after {length}{' of event time' if domain == 'event' else ''}"
         case uc.WatermarkPercentile(percent=percent):
             return f"after {percent} % of the sources"
+        case uc.Clearing(child=child) if not isinstance(child, uc.Clearing) and (text := _once(child)):
+            return f"{text} and clear"
         case uc.Always():
             return "each row"
         case uc.Never():

@@ -3,7 +3,7 @@
 `seeds(40)` is for `parametrize`: the seeds of today are to be run. The others have the mark `soak`, and are there only
 where a run asks for it.
 `share(values)` draws an eighth of a long list of cases in the same way; the others have the mark `full`, so that
-`make full` runs them. With `--draw` each item that needs Spark is left to it, too, but for one day of fourteen, and for
+`make full` runs them. With `--draw` each item that needs Spark is left to it, too, but for one day of 28, and for
 those marked `daily`; and each item that is marked `weekly`, or runs examples of hypothesis, the same on each day, but
 for one day of seven. Of the seeds of today that need Spark, and are not marked `daily`, `make full` runs a third.
 The environment variable `UNCOMBINE_SEEDS` has a date whose seeds are drawn instead, `all`, or `none`.
@@ -22,7 +22,7 @@ import pytest
 VARIABLE = "UNCOMBINE_SEEDS"
 SHARE = 8
 """One seed in so many is drawn."""
-SPARK_DAYS = 14
+SPARK_DAYS = 28
 """An item that needs Spark is drawn on one of so many days."""
 FULL_DAYS = 2
 """An item that needs Spark and is not drawn is run by `make full` on one of so many days; on others it is left to soak.

@@ -49,6 +49,7 @@ def tree(rng: random.Random, depth: int) -> uc.Trigger:
             uc.SequenceOf(*parts),
             uc.Repeatedly(one),
             uc.RepeatCount(one, 4),
+            uc.Clearing(one),
             uc.RepeatUntil(one, two),
             uc.AfterWatermark(early=one, late=two),
             uc.AfterWatermark(late=one),
@@ -112,7 +113,7 @@ def test_the_children_of_each_composite_are_walked_from_the_top() -> None:
         assert trigger.children == (one, two)
         assert list(walk(trigger)) == [trigger, one, two]
     assert uc.AfterWatermark(early=one, late=two).children == (one, two)
-    assert uc.Repeatedly(one).children == uc.RepeatCount(one, 2).children == (one,)
+    assert uc.Repeatedly(one).children == uc.RepeatCount(one, 2).children == uc.Clearing(one).children == (one,)
     assert one.children == ()
 
 
@@ -244,8 +245,8 @@ def test_a_user_trigger_may_have_words_of_its_own() -> None:
 
 def test_a_context_refuses_what_it_does_not_know() -> None:
     ctx = uc.TriggerContext((0, 1), 0, 0, {})
-    with pytest.raises(InvalidArgument, match="'default', 'accumulate' or 'clear'"):
-        ctx.fire("sometimes")
+    with pytest.raises(InvalidArgument, match="clear must be True, False or None"):
+        ctx.fire(clear="sometimes")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="'processing' or 'event'"):
         ctx.set_timer("t", 1, "wall")
     ctx.delete_timer("never set")

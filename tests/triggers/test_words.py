@@ -32,6 +32,10 @@ WORDS: dict[str, uc.Trigger] = {
     "late never": uc.AfterWatermark(late=uc.Never()),
     "every 10 rows": uc.Repeatedly(uc.AfterCount(10)),
     "every 1 row": uc.Repeatedly(uc.AfterCount(1)),
+    "repeatedly after 1 minute and clear": uc.Repeatedly(uc.Clearing(uc.AfterDelay("1 minute"))),
+    "after 10 rows and clear": uc.Clearing(uc.AfterCount(10)),
+    "early every 10 rows and clear": uc.AfterWatermark(early=uc.Clearing(uc.AfterCount(10)), late=LATE),
+    "watermark and clear": uc.Clearing(uc.AfterWatermark(late=LATE)),
     "every 1000 bytes": uc.Repeatedly(uc.AfterBytes(1000)),
     "every 1 minute 30 seconds": uc.Repeatedly(uc.AtPeriod("90 seconds")),
     "every 1 minute of event time": uc.Repeatedly(uc.AtPeriod("1 minute", domain="event")),
@@ -61,6 +65,9 @@ NO_TRIGGERS = {"ChildTrigger", "TriggerContext"}
 """Public names of the room that are no triggers."""
 
 EXPRESSIONS: dict[str, uc.Trigger] = {
+    "FirstOf('every 10 rows and clear', Clearing('watermark'))": uc.FirstOf(
+        uc.Repeatedly(uc.Clearing(uc.AfterCount(10))), uc.Clearing(uc.AfterWatermark(late=LATE))
+    ),
     "Repeatedly(FirstOf('after 10 rows', AfterDelay('1 minute')))": uc.Repeatedly(
         uc.FirstOf(uc.AfterCount(10), uc.AfterDelay("1 minute"))
     ),
@@ -221,11 +228,12 @@ def test_a_flow_by_words_is_the_flow_by_classes() -> None:
     rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
     window = uc.Fixed("1 minute")
     for text, trigger in WORDS.items():
-        windowed = [rows.window(window, one, allow_finish=True) for one in (text, trigger)]
+        mode: Any = "retracting_by_default" if "clear" in text else "accumulating"
+        windowed = [rows.window(window, one, mode, allow_finish=True) for one in (text, trigger)]
         by_words, by_class = (one.combine(n=uc.Count()) for one in windowed)
         assert by_words.stages == by_class.stages
         assert repr(by_words.stages) == repr(by_class.stages)
         assert by_words.explain() == by_class.explain()
-        groupings = [Grouping({"n": uc.Count()}, window, one, allow_finish=True) for one in (text, trigger)]  # type: ignore[arg-type]
+        groupings = [Grouping({"n": uc.Count()}, window, one, mode, allow_finish=True) for one in (text, trigger)]  # type: ignore[arg-type]
         assert groupings[0] == groupings[1]
         assert groupings[0].trigger == trigger

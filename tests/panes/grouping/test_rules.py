@@ -561,14 +561,14 @@ class Quiet(uc.UserTrigger):
         ctx.set_timer("quiet", ctx.processing_time + self.pause)
         ctx.set_timer("end", window[1], "event")
         if row["x"] == 0:
-            ctx.fire("clear")
+            ctx.fire(clear=True)
 
     def on_merge(self, sources: list[uc.TriggerContext], ctx: uc.TriggerContext) -> None:
         ctx.state["seen"] = sum(source.state.get("seen", 0) for source in sources)
         ctx.set_timer("quiet", ctx.processing_time + self.pause)
 
     def on_timer(self, tag: str, time: int, ctx: uc.TriggerContext) -> None:
-        ctx.fire("accumulate" if tag == "end" else "default")
+        ctx.fire(clear=False if tag == "end" else None)
         if ctx.state["seen"] >= 4:
             ctx.finish()
 
@@ -738,7 +738,7 @@ class Asks(uc.UserTrigger):
     """Fires for each row as the row says: x = 1 clear, x = 2 accumulate, else as the mode has it."""
 
     def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
-        ctx.fire({1: "clear", 2: "accumulate"}.get(row["x"], "default"))
+        ctx.fire(clear={1: True, 2: False}.get(row["x"]))
 
 
 @pytest.mark.parametrize(
@@ -748,11 +748,34 @@ class Asks(uc.UserTrigger):
         ("discarding_by_default", [1, 2, 6, 8]),
         ("accumulating_by_default", [1, 2, 6, 14]),
         ("accumulating", [1, 3, 7, 15]),
+        ("retracting_by_default", [1, 1, 2, 2, 6, 6, 14]),
+        ("retracting", [1, 1, 3, 3, 7, 7, 15]),
     ],
 )
-def test_rule_35_what_a_trigger_asks_for_counts_in_the_two_modes_in_the_middle(mode: str, values: list[int]) -> None:
+def test_rule_35_what_a_trigger_asks_for_counts_in_modes_that_end_in_by_default(mode: str, values: list[int]) -> None:
     script = [add((0, x)) for x in (1, 2, 4, 8)]
     assert [r[2] for r in shown(run(script, trigger=Asks(), mode=mode, allow_finish=True))] == values
+
+
+def test_rule_35_a_trigger_that_clears_is_refused_where_nothing_is_cleared() -> None:
+    for mode in ("discarding", "accumulating", "retracting"):
+        with pytest.raises(InvalidArgument, match="use mode='retracting_by_default', or take Clearing"):
+            run([add((0, 1))], trigger="every 2 rows and clear", mode=mode)
+    with pytest.raises(NotRetractable, match="lets a trigger forget rows"):
+        run([add((0, 1))], trigger="every 2 rows and clear", mode="retracting_by_default", diff="x")
+
+
+def test_rule_35_a_window_that_is_cleared_begins_again_and_its_pane_is_retracted() -> None:
+    script = [add((0, x)) for x in (1, 2, 4)] + [mark(60)]
+    result = run(script, trigger="early every 2 rows and clear", mode="retracting_by_default")
+    assert [(r[2], r[3]) for r in shown(result)] == [(3, 1), (3, -1), (4, 1)]
+    idle = run(
+        [*script[:2], mark(60)],
+        trigger="early every 2 rows and clear",
+        mode="retracting_by_default",
+        on_time="non_empty",
+    )
+    assert [(r[2], r[3]) for r in shown(idle)] == [(3, 1)]
 
 
 @pytest.mark.parametrize(

@@ -163,15 +163,15 @@ def test_a_watermark_asks_only_windows_that_wait_for_it() -> None:
 class Asks(uc.UserTrigger):
     """Fires with each row, and asks for the same each time."""
 
-    how: str
+    how: bool
 
     def on_element(self, row: dict[str, Any], window: tuple[int, int], ctx: uc.TriggerContext) -> None:
-        ctx.fire(self.how)
+        ctx.fire(clear=self.how)
 
 
 @pytest.mark.parametrize("mode", ["discarding_by_default", "accumulating_by_default"])
 def test_a_request_to_clear_wins_over_one_to_accumulate(mode: str) -> None:
-    trigger = uc.Repeatedly(uc.FirstOf(Asks("accumulate"), Asks("clear")))
+    trigger = uc.Repeatedly(uc.FirstOf(Asks(False), Asks(True)))
     panes = uc.flow(says(0, 0)).window(uc.Fixed("1 minute"), trigger, mode=mode).combine(n=uc.Count()).run()
     assert panes["n"].to_pylist() == [1, 1]
 

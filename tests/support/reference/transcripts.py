@@ -54,12 +54,15 @@ def _options(r: random.Random) -> dict[str, Any]:
     changelog = r.random() < (0.5 if merging else 0.25)
     modes = ["retracting", "retracting", *([] if changelog and merging else ["discarding"])]
     if not changelog:
-        modes += ["accumulating", "accumulating_by_default", "discarding_by_default"]
+        modes += ["accumulating", "accumulating_by_default", "discarding_by_default", "retracting_by_default"]
+    mode = "retracting" if crowded else r.choice(modes)
+    if mode.endswith("_by_default") and r.random() < 0.5:
+        trigger = uc.Repeatedly(uc.FirstOf(uc.Clearing(_trigger(r, 1)), trigger or uc.AfterWatermark()))
     lateness = r.choice([0, 0, 5, 30, 120, 600]) * SECOND
     options: dict[str, Any] = {
         "window": window,
         "trigger": trigger,
-        "mode": "retracting" if crowded else r.choice(modes),
+        "mode": mode,
         "by": r.choice([(), ("k",)] if crowded else [(), ("k",), ("k",), ("k", "j")]),
         "diff": "d" if changelog else None,
         "allowed_lateness": _text(lateness),
@@ -72,7 +75,7 @@ def _options(r: random.Random) -> dict[str, Any]:
         "timestamp": r.choice(["end_of_window", "end_of_window", "start_of_window", "earliest", "latest", "watermark"]),
         "allow_finish": False,
     }
-    if options["late"] == "duplicate" and (options["mode"] == "retracting" or changelog):
+    if options["late"] == "duplicate" and (mode.startswith("retracting") or changelog):
         options["late"] = "drop"
     if options["mode"].startswith("discarding"):
         options["only_updated"] = False

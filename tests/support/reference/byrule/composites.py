@@ -178,6 +178,21 @@ class Repeatedly(Composite):
         self.renew(0, now)
 
 
+class Clearing(Composite):
+    def fire(self, now: Now) -> list[str]:
+        asked = self.children[0].fire(now)
+        self.finished = self.children[0].finished
+        return [*asked, "clear"]  # rule 35
+
+    def close(self, now: Now) -> None:
+        super().close(now)
+        self.finished = self.children[0].finished
+
+    def merged(self, sources: Sequence[Self], now: Now) -> None:
+        super().merged(sources, now)
+        self.finished = self.children[0].finished
+
+
 class RepeatCount(Repeatedly):
     def __init__(self, spec: Any) -> None:
         super().__init__(spec)
@@ -292,6 +307,6 @@ _LEAVES = (
     leaves.Always,
     leaves.Never,
 )
-_COMPOSITES = (FirstOf, AllOf, SequenceOf, Repeatedly, RepeatCount, RepeatUntil, AfterWatermark)
+_COMPOSITES = (FirstOf, AllOf, SequenceOf, Repeatedly, Clearing, RepeatCount, RepeatUntil, AfterWatermark)
 KINDS: dict[str, type[Node]] = {kind.__name__: kind for kind in (*_LEAVES, *_COMPOSITES)}
 KINDS |= {"_Repeated": Repeatedly, "UserTrigger": user.UserNode}

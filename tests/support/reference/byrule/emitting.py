@@ -18,7 +18,7 @@ def results(options: Options, contents: list[Datum]) -> dict[str, Any]:
 
 def has_value(options: Options, live: Live) -> bool:
     """rule 38: at row count zero a window has no value; what a discarding pane shows is a difference (D15)."""
-    if options.diff is None or options.mode != "retracting":
+    if options.diff is None or not options.mode.startswith("retracting"):
         return True
     return sum(datum.weight for datum in live.contents) != 0
 
@@ -109,7 +109,7 @@ def fire(
     live.not_early += when != "EARLY"
     keys = dict(zip(options.by, live.key, strict=True))
     row = {**keys, "window": shown(live), **values, "event_time": time, "diff": 1, "pane": pane}
-    if options.mode != "retracting":
+    if not options.mode.startswith("retracting"):
         return [row]
     live.outstanding = [row]  # rule 33
     return [*retractions, row]
@@ -141,7 +141,7 @@ def shown(live: Live) -> tuple[int, int] | None:
 
 def _clears(mode: str, asked: list[str]) -> bool:
     """rule 35; where several user triggers ask, to clear wins (D12)."""
-    if mode in ("discarding_by_default", "accumulating_by_default"):
+    if mode.endswith("_by_default"):
         if "clear" in asked:
             return True
         if "accumulate" in asked:
@@ -159,7 +159,7 @@ def hold(options: Options, live: Live, floor: int) -> int:
     if changelog.applies(options):
         gap = None if options.window.columns else getattr(options.window, "gap", None)
         later.append(live.start if gap is None else live.start + int(gap) - 1)
-    if options.mode == "retracting":
+    if options.mode.startswith("retracting"):
         later += [min(row["event_time"], (row["window"] or live.window)[1] - 1) for row in live.outstanding]
     return min(on_time, plus(min(later), options.allowed_lateness))
 

@@ -42,13 +42,13 @@ class Restless(uc.UserTrigger):
     """A user trigger with state, timers in both domains and demands on the contents."""
 
     every: int
-    how: str = "default"
+    how: bool | None = None
     ends: int = 0
 
     def on_element(self, row: dict[str, Any], window: Any, ctx: Any) -> None:
         ctx.state["n"] = n = ctx.state.get("n", 0) + 1
         if n % self.every == 0:
-            ctx.fire(self.how)
+            ctx.fire(clear=self.how)
             ctx.set_timer("e", min(ctx.watermark + 20 * SECOND, 2**62), "event")
         else:
             ctx.set_timer("p", ctx.processing_time + 10 * SECOND)
@@ -63,7 +63,7 @@ class Restless(uc.UserTrigger):
 
     def on_timer(self, tag: str, time: int, ctx: Any) -> None:
         if tag == "p":
-            ctx.fire("accumulate")
+            ctx.fire(clear=False)
             ctx.delete_timer("e")
         else:
             ctx.fire()
@@ -94,7 +94,7 @@ class Watches(uc.UserTrigger):
 
     def on_timer(self, tag: str, time: int, ctx: Any) -> None:
         if (ctx.value("n") or 0) > 1:
-            ctx.fire("clear" if tag == "e" else "default", tag=f"{tag} {ctx.value('n')}")
+            ctx.fire(clear=True if tag == "e" else None, tag=f"{tag} {ctx.value('n')}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -236,7 +236,7 @@ def draw_trigger(r: random.Random, depth: int) -> Any:
         lambda: uc.OnPunctuation(AtLeast("x", 6)),
         lambda: uc.OnResult(AtLeast("n", r.choice([2, 3]))),
         lambda: r.choice([uc.Always(), uc.Never()]),
-        lambda: Restless(r.randint(1, 3), r.choice(["default", "clear", "accumulate"]), r.choice([0, 0, 3])),
+        lambda: Restless(r.randint(1, 3), r.choice([None, True, False]), r.choice([0, 0, 3])),
         lambda: Watches(r.randint(1, 3)),
     ]
     composites: list[Callable[[], Any]] = [
@@ -279,9 +279,13 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "retracting",
         "discarding_by_default",
         "accumulating_by_default",
+        "retracting_by_default",
     ]
     if changelog:  # rule 39
         modes = ["retracting"] if merging else ["retracting", "retracting", "discarding"]
+    mode = r.choice(modes)
+    if mode.endswith("_by_default") and r.random() < 0.5:
+        trigger = uc.Repeatedly(uc.FirstOf(uc.Clearing(draw_trigger(r, 1)), trigger or uc.AfterWatermark()))
     lateness = r.choice([60, 300] if splits else [0, 0, 10, 60, 300])
     times = ["end_of_window", "end_of_window", "start_of_window", "watermark"]
     if not (changelog and isinstance(window, uc.Custom)):  # they keep no times of rows apart
@@ -289,7 +293,7 @@ def draw_options(r: random.Random) -> dict[str, Any]:
     options = {
         "window": window,
         "trigger": trigger,
-        "mode": r.choice(modes),
+        "mode": mode,
         "by": ["k"] if splits else r.choice([[], ["k"], ["k"], ["k", "j"]]),
         "diff": "d" if changelog else None,
         "allowed_lateness": f"{lateness} seconds",
@@ -304,7 +308,7 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         "watermark": "each_batch" if r.random() < 0.08 and not splits else None,
         "allow_finish": False,
     }
-    if options["late"] == "duplicate" and (options["mode"] == "retracting" or changelog):
+    if options["late"] == "duplicate" and (mode.startswith("retracting") or changelog):
         options["late"] = "drop"
     if options["mode"].startswith("discarding"):
         options["only_updated"] = False

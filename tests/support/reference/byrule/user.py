@@ -1,12 +1,12 @@
 """Triggers of the user's own (rule 28).
 
 The protocol, as `uc.UserTrigger` and `uc.TriggerContext` have it: a class with `on_element(row, window, ctx)`,
-`on_merge(sources, ctx)` and `on_timer(tag, time, ctx)`. `ctx` has `window`, `watermark`, `processing_time`,
-`state` (a dict by tag), `timers`, `set_timer(tag, time, domain)`, `delete_timer(tag)`, `value(name)`, `fire(mode, tag)`
-with mode "default", "accumulate" or "clear", and `finish()`. Every place of a user trigger in a tree has a context of
-its own in every window. `on_start(ctx)` comes first and `on_fire(ctx)` with a firing. A class with `children` also has
-`on_children(ctx)`, and `ctx.children` has for each `wants`, `finished`, `active`, `fire()` and `reset()`. In `on_merge`
-each child also has `merge(sources)`, and `ctx.finished` can be set.
+`on_merge(sources, ctx)` and `on_timer(tag, time, ctx)`. `ctx` has `window`, `watermark`, `processing_time`, `state`
+(a dict by tag), `timers`, `set_timer(tag, time, domain)`, `delete_timer(tag)`, `value(name)`, `fire(clear, tag)` with
+clear None, False or True, and `finish()`. Every place of a user trigger in a tree has a context of its own in every
+window. `on_start(ctx)` comes first and `on_fire(ctx)` with a firing. A class with `children` also has
+`on_children(ctx)`, and `ctx.children` has for each `wants`, `finished`, `active`, `fire()` and `reset()`. In
+`on_merge` each child also has `merge(sources)`, and `ctx.finished` can be set.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Context:
         result = self.now.result()
         return None if result is None else result[name]
 
-    def fire(self, mode: str = "default", tag: str | None = None) -> None:
+    def fire(self, *, clear: bool | None = None, tag: str | None = None) -> None:
+        mode = {None: "default", True: "clear", False: "accumulate"}[clear]
         self.asked = [mode] if tag is None else [mode, f"={tag}"]
 
     def finish(self) -> None:

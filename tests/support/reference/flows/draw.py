@@ -22,7 +22,10 @@ from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Evens, 
 
 POLICIES = ("start_of_window", "earliest", "latest", "watermark")
 LATENESS = (0, 0, 0, 10, 60, 300, 86_400)
-MODES = ("retracting", "retracting", "discarding", "accumulating", "accumulating_by_default", "discarding_by_default")
+MODES = (
+    *("retracting", "retracting", "discarding", "accumulating"),
+    *("accumulating_by_default", "discarding_by_default", "retracting_by_default"),
+)
 GAP = (uc.col("x") * 5).cast(pa.duration("s"))
 NEAR = (0, 0, 1, 5, 10, 15, 20, 30, 59, 60, 61, -10, -30, -60, -120)
 
@@ -125,7 +128,7 @@ def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
         "granularity": r.choice(["bundle", "record"]) if place.by_row else "bundle",
         "timestamp": r.choice([None, None, None, *place.policies]),
     }
-    if options["late"] == "duplicate" and (carries or mode in (None, "retracting")):
+    if options["late"] == "duplicate" and (carries or mode in (None, "retracting", "retracting_by_default")):
         options["late"] = "drop"
     if place.number == 0 or r.random() < 0.3:
         options["allowed_lateness"] = f"{r.choice(LATENESS)} seconds"
