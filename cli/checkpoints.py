@@ -119,6 +119,7 @@ def _why(arguments: argparse.Namespace) -> int:
         kinds = {name: kind for step in found.steps for name, kind in step.made_by.get("by", ())}
         key = {name: _value(name, text, kinds.get(name)) for name, _, text in pairs}
         print(why(found, window=arguments.window, row=row, **key))
+        print(f"uncombine: as of the end of batch {found.batch}", file=sys.stderr)
     return 0
 
 

@@ -248,14 +248,15 @@ class ReadFiles:
 
     def _left_out(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """The rows that could not be read, as far as the task shows them, and the number of them."""
-        file, lines = rows["file"][0], rows["line"].filter(pc.equal(rows["file"], rows["file"][0]))
+        of_file = rows.filter(pc.equal(rows["file"], rows["file"][0]))
+        first = of_file.sort_by("line").slice(0, 1).to_pylist()[0]
         count = f"{rows.num_rows} row{'s' * (rows.num_rows > 1)}"
-        cause = rows["cause"][0].as_py()
+        cause = first["cause"]
         wider = " (double for numbers with fractions)" if str(cause).endswith(" is no int64") else ""
         advice = "" if self.has_schema else f", so give schema= if the value is right{wider}"
         told = "" if cause is None else f": {cause}{advice}"
-        first = f"the first at {file}, line {pc.min(lines)}"
-        sys.stderr.write(f"left out{query_of_task()}: {count} that cannot be read, {first}{told}\n")
+        where = f"the first at {first['file']}, line {first['line']}"
+        sys.stderr.write(f"left out{query_of_task()}: {count} that cannot be read, {where}{told}\n")
         if (shown := getattr(self.task, "unreadable", None)) is not None:
             yield from shown(rows)
         if self.packed and getattr(self.task, "counts", True):

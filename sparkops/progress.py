@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+LONG = 5.0
+"""The seconds from which on a batch that runs is told of."""
 
 
 def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any]) -> Progress | None:
@@ -124,7 +128,9 @@ def _as_reported(report: Any) -> Progress:
             parts.setdefault(label_and_part[0], {})[label_and_part[1]] = fields_of(row)
     flows = {name: _flow(parts[label]) for label, name in shown_names(parts).items()}
     seconds = _durations(report).get("triggerExecution", 0) / 1000
-    return Progress(batch=int(_value(report, "batchId")), seconds=seconds, flows=flows)
+    began = report.get("timestamp") if isinstance(report, Mapping) else report.timestamp
+    ended = None if began is None else datetime.fromisoformat(began) + timedelta(seconds=seconds)
+    return Progress(batch=int(_value(report, "batchId")), seconds=seconds, flows=flows, ended=ended)
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:
@@ -157,15 +163,34 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
     if every <= 0:
         raise InvalidArgument(f"every= must be more than 0 seconds, but is {every!r}")
     out = sys.stdout if out is None else out
-    width, running = 0, True
+    width, running, batch = 0, True, _RunningBatch()
     with suppress(KeyboardInterrupt), interrupts() as interrupted:
         while running and not interrupted():
             running = not ended_within(query.awaitTermination, every, interrupted)
-            line = str(progress(query) or f"waiting for the first batch: {query.status['message']}")
+            last = progress(query)
+            line = str(last or f"waiting for the first batch: {query.status['message']}") + batch.told(query, last)
             out.write("\r" + line.ljust(width))
             out.flush()
             width = len(line)
     out.write("\n")
+
+
+class _RunningBatch:
+    """The batch that runs while a query is watched, and since when it is seen."""
+
+    def __init__(self) -> None:
+        self.after: int | None = None
+        self.began: float | None = None
+
+    def told(self, query: StreamingQuery, last: Progress | None) -> str:
+        """The end of a line of the last batch: for how long the next one has run, if that is long."""
+        if last is None or not query.isActive or not query.status["isTriggerActive"] or last.batch != self.after:
+            self.after, self.began = None if last is None else last.batch, None
+            return ""
+        if self.began is None:
+            self.began = time.monotonic()
+        seconds = time.monotonic() - self.began
+        return f"; the next batch has run for {seconds:.0f} s" if seconds >= LONG else ""
 
 
 def _stage(counts: Any) -> StageProgress:

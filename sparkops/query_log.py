@@ -1,6 +1,6 @@
 """The log of a query in its checkpoint, read by Spark, which may be on another machine.
 
-Guarded by tests/sparkops/tables/test_live_table.py.
+Guarded by tests/sparkops/test_query_log.py and tests/sparkops/tables/test_live_table.py.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ def last_plan(spark: SparkSession, checkpoint: str) -> int:
 
 def _last(spark: SparkSession, folder: str) -> int:
     try:
-        rows = spark.read.format("binaryFile").load(escaped_name(folder)).select("path").collect()
+        # No file is opened: a query that runs deletes its oldest ones meanwhile.
+        files = spark.read.format("binaryFile").load(escaped_name(folder)).inputFiles()
     except AnalysisException:  # there is no such folder yet
         return NONE_YET
-    names = [str(row["path"]).rpartition("/")[2] for row in rows]
+    names = [str(file).rpartition("/")[2] for file in files]
     return max((int(name) for name in names if name.isdecimal()), default=NONE_YET)
 
 

@@ -258,6 +258,9 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
     where = f" of input {first['input']}{f' ({of})' if of else ''}" if len(inputs) > 1 else ""
     more = f" and {others} more have" if others else " has"
     since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"
+    latest = max((row["last_report"] for row in sources if row["last_report"] is not None), default=None)
+    if since and latest is not None and latest > first["last_report"]:
+        since += f" (the last source that had one: {_text(latest)})"
     left = 0 if first["end"] is None else first["end"] - first["offset"]
     behind = f", and is {left:,} offsets behind its end" if left else ""
     return f" because {name}{where}{more} had no later time{since}{behind}"

@@ -149,6 +149,8 @@ class SparkSource(Source[Flow], Engine[Flow]):
         return route(flow, self._input(flow)).df()
 
     def left_out(self, flow: Flow) -> DataFrame:
+        if flow.source.streaming:
+            listen(self.input.spark)
         both = route_with_left_out(flow, self._input(flow)).df()
         return both.where(column(LEFT_OUT).isNotNull()).select(f"{LEFT_OUT}.*")
 

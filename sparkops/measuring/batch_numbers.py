@@ -130,10 +130,16 @@ class StageProgress:
         sources = [source.to_dict() for source in self.sources]
         return {**counts, **times, "sources": sources, "panes": self.panes, **seconds}
 
-    def with_state_of(self, before: StageProgress) -> StageProgress:
-        """The counts of this batch, with the state of one before it; its clocks and sources too if no shard ran."""
+    def with_state_of(self, before: StageProgress, elapsed: timedelta = timedelta(0)) -> StageProgress:
+        """The counts of this batch, with the state of one before it; its clocks and sources too if no shard ran.
+
+        The clock of processing time has gone on since, for as long as has `elapsed`.
+        """
         names = _HELD if self.state_known else _STATE
-        return replace(self, **{name: getattr(before, name) for name in names})
+        whole = replace(self, **{name: getattr(before, name) for name in names})
+        if self.state_known or before.processing_time is None:
+            return whole
+        return replace(whole, processing_time=before.processing_time + max(elapsed, timedelta(0)))
 
     @property
     def state(self) -> str:
@@ -212,7 +218,8 @@ class Progress:
 
     Flows of the same name are numbered from 1, in the order in which their DataFrames were made. "flow" is the name of
     a flow without a name. A query that has been started again and waits for its first rows has `waiting_since`; then
-    the batch is the last one before the start, and its stages have their state and clocks alone.
+    the batch is the last one before the start, and its stages have their state and clocks alone. `ended` is the time at
+    which the batch ended, as far as Spark says it.
 
     >>> from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
     >>> clicks, views = (FlowProgress((StageProgress(rows_in=rows),)) for rows in (3, 4))
@@ -227,6 +234,7 @@ class Progress:
     seconds: float
     flows: Mapping[str, FlowProgress] = field(default_factory=dict)
     waiting_since: datetime | None = None
+    ended: datetime | None = None
 
     @property
     def stages(self) -> tuple[StageProgress, ...]:
@@ -265,17 +273,21 @@ class Progress:
         (1.25, '2024-05-01T00:00:00+00:00')
         """
         flows = {name: flow.to_dict() for name, flow in self.flows.items()}
-        waiting = {} if self.waiting_since is None else {"waiting_since": self.waiting_since.isoformat()}
-        return {"batch": self.batch, "seconds": self.seconds, "flows": flows, **waiting}
+        times = {"waiting_since": self.waiting_since, "ended": self.ended}
+        told = {name: time.isoformat() for name, time in times.items() if time is not None}
+        return {"batch": self.batch, "seconds": self.seconds, "flows": flows, **told}
 
     def with_state_of(self, before: Progress) -> Progress:
         """The batch, with the state of one before it where it touched none."""
         flows = dict(self.flows)
+        elapsed = timedelta(0) if self.ended is None or before.ended is None else self.ended - before.ended
         for name, flow in self.flows.items():
             others = before.flows[name].stages if name in before.flows else ()
             if len(others) == len(flow.stages):
                 pairs = zip(flow.stages, others, strict=True)
-                stages = tuple(one.with_state_of(other) if one.shards < other.shards else one for one, other in pairs)
+                stages = tuple(
+                    one.with_state_of(other, elapsed) if one.shards < other.shards else one for one, other in pairs
+                )
                 flows[name] = replace(flow, stages=stages)
         return replace(self, flows=flows)
 

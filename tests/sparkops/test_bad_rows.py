@@ -223,7 +223,7 @@ def test_the_log_of_a_task_names_the_first_line_of_the_first_file(capsys: pytest
         for file, lines in (("/in/a", [12, 10]), ("/in/a", [6]), ("/in/b", [2])):
             leave_out(
                 pa.table(
-                    [[file] * len(lines), lines, ["?"] * len(lines), ["'?' is no int64"] * len(lines)],
+                    [[file] * len(lines), lines, ["?"] * len(lines), [f"'{line}?' is no int64" for line in lines]],
                     schema=UNREADABLE,
                 )
             )
@@ -237,5 +237,5 @@ def test_the_log_of_a_task_names_the_first_line_of_the_first_file(capsys: pytest
         patch.setattr(files_input, "read", read)
         form = FileFormat("csv", SCHEMA, "/in")
         list(files_input.ReadFiles(form, task, ("x",), None, packed=False)([split]))
-    told = "left out: 4 rows that cannot be read, the first at /in/a, line 6: '?' is no int64, so give schema= if"
+    told = "left out: 4 rows that cannot be read, the first at /in/a, line 6: '6?' is no int64, so give schema= if"
     assert f"{told} the value is right (double for numbers with fractions)" in capsys.readouterr().err

@@ -174,3 +174,15 @@ def test_a_batch_has_its_rows_in_a_second_data_frame(spark: SparkSession) -> Non
         (1, None, "bad", "b", 2),
         (1, None, "unassigned", "c", 3),
     ]
+
+
+@pytest.mark.spark
+def test_a_query_of_the_rows_left_out_alone_is_listened_to(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it is in no log and no metric."""
+    listened: list[SparkSession] = []
+    monkeypatch.setattr(uc.sparkops.source, "listen", listened.append)
+    stream = uc.flow(read_stream(spark, written(BATCHES, tmp_path / "in"), SCHEMA), watermark=uc.Monotonic())
+    assert grouped(stream).left_out.isStreaming
+    assert listened == [spark]

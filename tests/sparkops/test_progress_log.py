@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -141,6 +142,25 @@ def test_the_line_says_the_reasons_and_the_lag_of_event_time() -> None:
     )
     others = str(StageProgress(panes_late=1, rows_finished=1))
     assert others.startswith("0 rows in, 1 pane (1 late), 0 retracted, 1 row left out (1 finished), watermark none, ")
+
+
+def test_a_batch_that_runs_for_long_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uc.sparkops.progress, "LONG", 0.0)
+    turns = iter([False, False, False, True])
+
+    def wait(seconds: float) -> bool:
+        time.sleep(seconds)
+        return next(turns)
+
+    status = {"message": "Processing new data", "isTriggerActive": True}
+    query: Any = SimpleNamespace(
+        awaitTermination=wait, lastProgress=event(durationMs={"addBatch": 900}), status=status, isActive=True
+    )
+    uc.watch(query, every=0.01)
+    lines = capsys.readouterr().out.split("\r")
+    assert ["has run for" in line for line in lines] == [False, False, True, True, True]
 
 
 def test_ctrl_c_ends_the_watch_outside_of_calls_into_the_jvm(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -100,6 +100,22 @@ def test_gauges_keep_their_last_value_and_sums_do_not_grow() -> None:
     assert (now[of.WINDOWS][at], now[of.WINDOWS]["q", "sensors", "2"]) == (24, 4)
     assert (now[of.WATERMARK][at], now[of.WATERMARK_LAG][at]) == (60, 30)
     assert numbers.numbers[of.SOURCE_TIME][(*at, "1", "s3")] == 60
+
+
+def test_the_lag_against_the_clock_grows_in_batches_without_rows() -> None:
+    first = event(1, touched())
+    later = event(2, untouched()) | {"timestamp": "2024-05-01T12:00:42.250Z"}
+    log = ProgressLog()
+    with KeptMetrics() as kept:
+        log.batch(first)
+        log.batch(later)
+        at = ("q", "sensors", "1")
+        assert kept[of.CLOCK_LAG, at] - (10**6 - 60) == 42
+        assert kept[of.WATERMARK_LAG, at] == 30
+    progress = uc.progress(query_of(first, later))
+    assert progress is not None
+    assert progress.ended == datetime(2024, 5, 1, 12, 0, 42, 350_000, tzinfo=UTC)
+    assert progress.stages[0].clock_lag == timedelta(seconds=10**6 - 60 + 42)
 
 
 def test_progress_keeps_state_clocks_and_sources() -> None:
