@@ -25,12 +25,10 @@ from ...windows.grid import later
 from ...windows.times import UTC_MICROS
 from ..state.pane_type import PANE
 from .join import JoinOptions
+from .ranges import FAR
 
 NARROW = ("time", "weight")
 """The columns of a stored row beside `key.i` and `value.i`."""
-
-FAR = 2**60
-"""Lengths are cut off here: it is more than lies between any two times, and sums with times stay in 64 bits."""
 
 
 @dataclass(frozen=True)

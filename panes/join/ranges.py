@@ -14,6 +14,9 @@ from ...lookbacks.sorted_rows import Ranges
 
 _ROOM = 2**62
 
+FAR = 2**60
+"""Lengths are cut off here: it is more than lies between any two times, and sums with times stay in 64 bits."""
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -43,13 +46,18 @@ class Layout:
         """The number of each row at its time plus a length; `upper` for the end of a range that is included."""
         if not self.span:
             return codes
-        out = times + by
+        start = codes * self.span
+        if abs(by) >= FAR:  # as far as there are times
+            start += 0 if by < 0 else self.span - 1
+            return start
+        out = times + by if by else times.copy()
         if self.instants is not None:
             out = np.searchsorted(self.instants, out, side="right" if upper else "left")
             out -= upper
         out -= self.least
-        np.clip(out, 0, self.span - 1, out=out)
-        out += codes * self.span
+        if not -1 <= by <= 1:  # no farther than the room at each end
+            np.clip(out, 0, self.span - 1, out=out)
+        out += start
         return out
 
     def order(self, codes: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -18,9 +18,9 @@ from ...combiners.rows.columns import Column, flat
 from ...combiners.rows.hashing import hash_rows_128
 from ...combiners.rows.ordering import has_order, order_keys, require_order
 from ...errors import InvalidArgument, require_column
-from ..join.compiled import FAR, Side
+from ..join.compiled import Side
 from ..join.loaded_rows import LoadedRows
-from ..join.ranges import Layout, RowOrder
+from ..join.ranges import FAR, Layout, RowOrder
 from ..join.side_changes import hashable
 from .join_asof import JoinAsof
 

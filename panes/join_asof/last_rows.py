@@ -15,8 +15,8 @@ from ...combiners.rows.columns import flat, int64_column
 from ...combiners.rows.groups import group_rows
 from ...windows.grid import later
 from ...windows.times import MAX_TIME, NEVER
-from ..join.compiled import FAR, Side
-from ..join.ranges import Layout, RowOrder
+from ..join.compiled import Side
+from ..join.ranges import FAR, Layout, RowOrder
 from ..join.side_changes import ChangedRows
 from ..state.hashes import lookup
 from ..state.store import Store

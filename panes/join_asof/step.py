@@ -21,11 +21,11 @@ import pyarrow as pa
 from ...combiners.rows.columns import int64_column
 from ...windows.grid import later
 from ...windows.times import MAX_TIME, MIN_TIME, NEVER
-from ..join.compiled import FAR, CompiledJoin, Side
+from ..join.compiled import CompiledJoin, Side
 from ..join.difference import Difference, Keys
 from ..join.loaded_rows import LoadedRows
 from ..join.output import output
-from ..join.ranges import Layout
+from ..join.ranges import FAR, Layout
 from ..join.side_changes import ChangedRows, all_new, netted
 from ..join.side_rows import Rows, take_in
 from ..state.hashes import lookup
