@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 
 from .. import Elements, Watermark
 from ..doors import flow
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, TableMismatch
 from ..flows.result import Result
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
@@ -72,7 +74,8 @@ def add_replay(parser: Parser) -> None:
     replay.add_argument(
         "--plot",
         metavar="FILE",
-        help="draw the panes with the first result: an .html file plays them, .png or .svg is a picture",
+        help="draw the panes with the first result: an .html file plays them, .png or .svg is a picture; one that is "
+        "there is replaced",
     )
 
 
@@ -86,7 +89,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     results = combiners_of(arguments.combine)
     if arguments.in_order and arguments.processing_time is not None:
         raise InvalidArgument("--in-order and --processing-time both say in which order rows arrive: give one of them")
-    check_output(arguments, "--left-out", arguments.left_out)
+    check_output(arguments, {"--left-out": arguments.left_out}, arguments.table is not None)
     if arguments.plot:
         picture_file.check_path(arguments.plot, "--plot")
     if arguments.table is not None:
@@ -101,8 +104,9 @@ def _replayed(arguments: argparse.Namespace) -> int:
     source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": arguments.mode, "allowed_lateness": arguments.lateness}
     panes = source.window(window, trigger, **options).combine(by=arguments.by, **results)
-    if arguments.table is not None:
-        new_table(panes, arguments.table, None)
+    if arguments.table is not None and not arguments.overwrite:
+        with _advised():
+            new_table(panes, arguments.table, None)
     script = _script(rows.table, arguments.processing_time, arguments.steps)
     code = 0
     try:
@@ -110,13 +114,15 @@ def _replayed(arguments: argparse.Namespace) -> int:
             result = LocalRun(panes).all(script, done)
     except KeyboardInterrupt as interrupt:
         result, code = result_so_far(interrupt), INTERRUPTED
-    notes = [*_bundled(rows.table.num_rows, arguments.steps), *rows.notes, *notes_of(result), *_late(result, arguments)]
+    of_result = notes_of(result, more=bool(rows.notes))
+    notes = [*_bundled(rows.table.num_rows, arguments.steps), *rows.notes, *of_result, *_late(result, arguments)]
     give(rows_of(result, arguments.final), arguments, notes)
     if arguments.left_out is not None:
         write_file(_left_out(result, rows), arguments.left_out)
         print(f"wrote the rows that were left out into {arguments.left_out}", file=sys.stderr)
     if code == 0 and arguments.table is not None:
         with failures_of(arguments.table):
+            new_table(panes, arguments.table, None, drop=arguments.overwrite)
             result.to_table(arguments.table)
         print(f"wrote {target_of(arguments.table)!r}", file=sys.stderr)
     if arguments.plot:
@@ -125,6 +131,15 @@ def _replayed(arguments: argparse.Namespace) -> int:
             picture_file.save(arguments.plot, result, script, title=title, time=arguments.time, done=done)
         print(f"wrote {arguments.plot}", file=sys.stderr)
     return code
+
+
+@contextmanager
+def _advised() -> Iterator[None]:
+    """Say how a table that is there is replaced, in the words of the command."""
+    try:
+        yield
+    except TableMismatch as error:
+        raise InvalidArgument(f"{str(error).replace('drop it', 'give --overwrite')}") from None
 
 
 def _script(rows: pa.Table, at: str | None, steps: int) -> list[Elements | Watermark]:

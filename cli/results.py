@@ -39,13 +39,13 @@ def rows_of(result: Result, final: bool) -> pa.Table:
     return rows.drop_columns([weight]) if plain else rows
 
 
-def notes_of(result: Result) -> list[str]:
-    """The sentences about windows that wait, and about rows that were left out."""
+def notes_of(result: Result, more: bool = False) -> list[str]:
+    """The sentences about windows that wait, and about rows, or `more` rows, that were left out."""
     left_out = ""
     if count := result.left_out.num_rows:
         reasons = sorted(Counter(result.left_out["why"].to_pylist()).items())
         why = ", ".join(f"{some:,} {reason}" for reason, some in reasons)
-        left_out = f"{count:,} row{'s' * (count > 1)} left out ({why})"
+        left_out = f"{count:,} {'more ' * more}row{'s' * (count > 1)} left out ({why})"
     return [*filter(None, [result.note, left_out])]
 
 

@@ -66,8 +66,19 @@ def _rolled(arguments: argparse.Namespace) -> int:
         min_rows=arguments.min_rows,
         **results,
     )
-    give(table, arguments, rows.notes)
+    give(table, arguments, [*rows.notes, *_without_time(rows.table[arguments.time].null_count)])
     return 0
+
+
+def _without_time(count: int) -> list[str]:
+    """The sentence about rows that have no time.
+
+    >>> _without_time(1)
+    ['1 row has no time, so its results are empty']
+    """
+    if not count:
+        return []
+    return [f"{count:,} {'row has no time, so its' if count == 1 else 'rows have no time, so their'} results are empty"]
 
 
 def _periods(texts: list[str]) -> str | dict[str, str | None] | None:

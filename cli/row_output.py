@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -42,13 +43,18 @@ def add_output(parser: Parser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object a row, of all rows")
     parser.add_argument("--output", metavar="FILE", help=f"write all rows into a new file: {_ENDINGS} (also .csv.gz)")
-    parser.add_argument("--overwrite", action="store_true", help="write files that are there already")
+    parser.add_argument("--overwrite", action="store_true", help="write files, and a table, that are there already")
 
 
-def check_output(arguments: argparse.Namespace, other: str | None = None, path: str | None = None) -> None:
-    """Raise if the file of --output cannot be written, or that of another option, before anything is read."""
-    files = {"--output": arguments.output} | ({} if other is None else {other: path})
-    if arguments.overwrite and not any(files.values()):
+def check_output(
+    arguments: argparse.Namespace, others: Mapping[str, str | None] = MappingProxyType({}), table: bool = False
+) -> None:
+    """Raise if the file of --output cannot be written, or one of other options, before anything is read.
+
+    `table` is true if a table is written that can be overwritten, too.
+    """
+    files = {"--output": arguments.output, **others}
+    if arguments.overwrite and not table and not any(files.values()):
         raise InvalidArgument(f"--overwrite is for files that are written: give {' or '.join(files)} FILE")
     for option, named in files.items():
         if named is not None:

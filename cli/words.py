@@ -75,10 +75,11 @@ def _words(made: str, arguments: str) -> str:
     """A combiner in words, with the names of the arguments that it lacks, of those that it takes in Python.
 
     >>> _words("first:page", "'x', by")
-    'first:page:by'
+    'first:page:COLUMN'
     """
     given = made.split(":")
-    return ":".join([*given, *(part.strip(" '") for part in arguments.split(",")[len(given) - 1 :])])
+    lacking = [part.strip(" '") for part in arguments.split(",")[len(given) - 1 :]]
+    return ":".join([*given, *("COLUMN" if part == "by" else part for part in lacking)])
 
 
 def _plain(text: str, first: bool) -> Any:

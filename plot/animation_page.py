@@ -275,9 +275,7 @@ def _legend(history: History) -> Iterator[tuple[str, str]]:
     hole = f'{dot}<path class="hole" stroke-width="6.4" d="M11 6h0"/>'
     cross = f'{hole}<path class="cross" d="M7 2l8 8m-8 0l8 -8"/>'
     states = {2 if point.dropped else int(point.late) for point in history.points}
-    for state, (sign, name) in enumerate(
-        [(dot, "datum"), (hole, "datum before the watermark"), (cross, "dropped datum")]
-    ):
+    for state, (sign, name) in enumerate([(dot, "datum"), (hole, "before watermark"), (cross, "dropped datum")]):
         if state in states:
             yield _sign(sign), name
 

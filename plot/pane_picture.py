@@ -199,7 +199,7 @@ def _draw_panes(picture: Picture, axes: Any, places: Labels) -> None:
         values.append((pane, bounds))
     axes.add_collection(PolyCollection(boxes, facecolors=colours, alpha=0.28, linewidths=0, zorder=1))
     axes.add_collection(PolyCollection(boxes, facecolors="none", edgecolors=colours, linewidths=1.2, zorder=2))
-    axes.add_collection(LineCollection(lines, colors=RED, linewidths=1.2, linestyles=[(0, (4, 2))], zorder=3))
+    axes.add_collection(LineCollection(lines, colors=RED, linewidths=1.6, linestyles=[(0, (4, 2))], zorder=7))
     last = {id(pane) for pane in picture.standing}
     # What stands at the end comes first where there is no room for all.
     for pane, bounds in sorted(values, key=lambda shown: id(shown[0]) not in last):
@@ -254,16 +254,16 @@ def _legend(picture: Picture, written: Collection[str]) -> list[Any]:
     if any(not (p.late or p.dropped) for p in picture.points):
         handles.append(Line2D([], [], markerfacecolor=INK, label="datum", **circle))
     if any(p.late and not p.dropped for p in picture.points):
-        handles.append(Line2D([], [], markerfacecolor="white", label="datum before the watermark", **circle))
+        handles.append(Line2D([], [], markerfacecolor="white", label="before watermark", **circle))
     if any(p.dropped for p in picture.points):
         handles.append(Line2D([], [], marker="x", linestyle="", color=RED, label="dropped datum"))
     digits: dict[str, Any] = {"linestyle": "", "color": "black", "markeredgewidth": 0.4}
     if "panes" in written:
-        handles.append(
-            Line2D([], [], marker=r"$\mathbf{12}$", markersize=13, label=f"{picture.value} of a pane", **digits)
-        )
+        label = f"{text_of(picture.value, 10)} of a pane"
+        handles.append(Line2D([], [], marker=r"$\mathbf{12}$", markersize=13, label=label, **digits))
     if "rows" in written and len(names := {p.of for p in picture.points if p.label}) == 1:
-        handles.append(Line2D([], [], marker="$12$", markersize=10, label=f"{names.pop()} of a datum", **digits))
+        label = f"{text_of(names.pop(), 10)} of a datum"
+        handles.append(Line2D([], [], marker="$12$", markersize=10, label=label, **digits))
     return handles
 
 

@@ -169,17 +169,21 @@ def write_result(
     write_once(place, Changes.of(layout, [changes_of(rows, layout)]), owner)
 
 
-def new_table(flow: Flow, target: str, keys: str | Sequence[str] | None) -> tuple[Target, Flow, Layout]:
+def new_table(
+    flow: Flow, target: str, keys: str | Sequence[str] | None, drop: bool = False
+) -> tuple[Target, Flow, Layout]:
     """The place of the table of a bounded flow, the flow in the mode of a table, and its layout.
 
-    Raises before the flow runs if there is a table of a query or of a run.
+    Raises before the flow runs if there is a table of a query or of a run, which `drop` drops.
     """
     place = target_of(target)
     settled, layout = table_flow(flow, keys)
     place.check(layout)
     writer = place.writer(layout, "")
     try:
-        if writer.attempt(writer.facts) is not None:
+        if (facts := writer.attempt(writer.facts)) is not None and drop:
+            writer.attempt(writer.drop)
+        elif facts is not None:
             raise TableMismatch(f"{writer.name} is there already, and a run makes a new one: drop it, or name another")
     finally:
         writer.close()

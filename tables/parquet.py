@@ -88,6 +88,9 @@ class ParquetWriter(Writer):
                 raise self.foreign()
             self._write(0, new_rows(changes))
 
+    def drop(self) -> None:
+        self.file.unlink()
+
     def read(self, limit: int | None = None) -> pa.Table:
         with self._file() as file:
             table = file.read(columns=self.layout.schema.names).cast(self.layout.schema)

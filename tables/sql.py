@@ -93,6 +93,10 @@ class SqlWriter(Writer):
                 raise self.foreign()
             self._merge(db, changes)
 
+    def drop(self) -> None:
+        with self.transaction() as db:
+            db.run(f"DROP TABLE {self.quoted_table}")
+
     def _merge(self, db: Database, changes: Changes) -> None:
         applied = self.merged(db, changes) if changes.rows else 0
         if applied != changes.rows:

@@ -89,6 +89,10 @@ class Writer(ABC):
     def read(self, limit: int | None = None) -> pa.Table:
         """The rows of the table, in the order of the keys if only the first ones are wanted."""
 
+    def drop(self) -> None:
+        """Drop the table, which is there."""
+        raise TableMismatch(f"{self.name} cannot be dropped here: drop it by its own tools, or name another")
+
     def files(self) -> list[str] | None:
         """The Parquet files that have the rows of the table now, if the target has such files."""
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -87,7 +88,7 @@ def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert [json.loads(line)["total"] for line in told.out.splitlines()] == [3, 4]
     assert told.err.splitlines() == [
         f"uncombine: 2 rows cannot be read and are left out, the first in line 3 of {path}: 'five'",
-        "uncombine: 1 row left out (1 late)",
+        "uncombine: 1 more row left out (1 late)",
         "uncombine: a row is late if its window ended before the latest time so far less --lag '0 seconds' and "
         "--lateness '0 seconds': make one as long as the disorder of the file, or give --in-order",
     ]
@@ -145,7 +146,13 @@ def test_what_is_left_is_written_into_a_table(events: str, tmp_path: Path, capsy
     assert capsys.readouterr().err == f"wrote the Parquet folder {tmp_path}/totals\n"
     assert sorted(pq.read_table(tmp_path / "totals")["total"].to_pylist()) == [1, 4, 8]
     assert main(["replay", events, *REPLAY, "--table", f"parquet:{tmp_path}/totals"]) == 2
-    assert "is there already, and a run makes a new one: drop it, or name another" in capsys.readouterr().err
+    assert "is there already, and a run makes a new one: give --overwrite, or name another" in capsys.readouterr().err
+    for place in ("parquet:{}/totals", "duckdb:{}/shop.db#totals", "duckdb:{}/shop.db#totals"):
+        table = place.format(tmp_path)
+        assert main(["replay", events, *REPLAY, "--where", "score!=4", "--table", table, "--overwrite"]) == 0
+    assert sorted(pq.read_table(tmp_path / "totals")["total"].to_pylist()) == [1, 8]
+    with duckdb.connect(str(tmp_path / "shop.db"), read_only=True) as db:
+        assert db.sql("SELECT total FROM totals ORDER BY total").fetchall() == [(1,), (8,)]
 
 
 def test_an_interrupt_shows_the_panes_so_far(

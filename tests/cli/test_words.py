@@ -49,8 +49,8 @@ def test_texts_are_not_run(text: str) -> None:
     ("text", "says"),
     [
         ("first:page", "--combine 'first:page' has no name for its result: write first_page=first:page"),
-        ("f=first:page", "First() needs 'by', but was given 1 argument: write f=first:page:by"),
-        ("f=arg_max:page", "write f=arg_max:page:by"),
+        ("f=first:page", "First() needs 'by', but was given 1 argument: write f=first:page:COLUMN"),
+        ("f=arg_max:page", "write f=arg_max:page:COLUMN"),
         ("q=quantile", "write q=quantile:x:q"),
     ],
 )

@@ -141,12 +141,10 @@ def test_each_input_of_a_union_has_its_times_and_its_watermark() -> None:
     result = flow.run(script)
     figure = uc.plot.panes(result, script, time={"clicks": "ts", "bills": "at"})
     shown = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert {"watermark of clicks", "watermark of bills", "datum before the watermark"} <= set(shown)
+    assert {"watermark of clicks", "watermark of bills", "before watermark"} <= set(shown)
     assert {"1", "5", "7"} <= {text.get_text() for text in figure.axes[0].texts}
     own = uc.plot.panes(result, script).axes[0]
-    assert "datum before the watermark" in [text.get_text() for text in own.get_legend().texts], (
-        "the result knows both columns"
-    )
+    assert "before watermark" in [text.get_text() for text in own.get_legend().texts], "the result knows both columns"
 
 
 def test_a_row_without_the_column_of_the_labels_has_none() -> None:
@@ -349,7 +347,7 @@ def test_the_watermark_of_a_flow_is_drawn_as_the_run_had_it(seed: int) -> None:
     assert len(lower.lines[0].get_ydata()) > 1
     axes = uc.plot.panes(result, script).axes[0]
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert ("watermark" in legend, "datum before the watermark" in legend) == (True, late > 0)
+    assert ("watermark" in legend, "before watermark" in legend) == (True, late > 0)
 
 
 def test_a_flow_with_several_sources_has_the_watermark_of_each() -> None:
