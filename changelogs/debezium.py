@@ -145,8 +145,10 @@ class Debezium(Changelog):
         row = row_schema(list(kind))
         order = () if keyed is None else tuple(n for n in keyed.order if n not in (*columns.names, *row.names))
         extra = pa.schema([(name, _kind_at(columns, name)) for name in order])
-        own = frozenset(["op", "before", "after", *(name.split(".")[0] for name in order)])
-        changes = Envelope(texts=None, row=row, upserted=keyed, stops=self.truncate == "error", order=order)
+        wrapped = _inside(columns, "payload") is not None
+        own = frozenset(["op", "before", "after", *(name.split(".")[0] for name in order), *["payload"] * wrapped])
+        stops = self.truncate == "error"
+        changes = Envelope(texts=None, row=row, upserted=keyed, stops=stops, order=order, wrapped=wrapped)
         return Reading(
             message_schema=columns, row=row, own=own, changes=changes, words=words, extra=extra, upserted=keyed
         )
@@ -226,7 +228,8 @@ class Unwrapped:
 
     def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
         payload = flat(messages[self.column])
-        return self.envelope(pa.Table.from_arrays(payload.flatten(), names=[f.name for f in payload.type]), names)
+        inner = pa.Table.from_arrays(payload.flatten(), names=[f.name for f in payload.type])
+        return self.envelope(inner, names, np.asarray(payload.is_null()))
 
 
 def _inside(columns: pa.Schema, name: str) -> pa.Schema | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,9 @@ UNSENT = (
     f"a row of Debezium has {UNAVAILABLE!r} in place of a large value that did not change: let the database send whole "
     "rows (in PostgreSQL: REPLICA IDENTITY FULL), or give keys=, the primary key, to take it from the last row"
 )
+_LONGEST = 200
+"""The number of characters of a message that an error shows."""
+
 TRUNCATED = (
     "Debezium reports that the table was truncated (op 't'), which names no rows: start again from a new snapshot, or "
     "give truncate='bad', which counts the message as a bad row and keeps the rows"
@@ -38,11 +42,21 @@ class Envelope:
     stops: bool
     order: tuple[str, ...] = ()
     """The columns of the order that are fields inside others."""
+    wrapped: bool = False
+    """True for columns of both forms, as files of JSON have them: each line is a message."""
 
-    def __call__(self, messages: pa.Table, names: Sequence[str]) -> WeightedRows:
+    def __call__(self, messages: pa.Table, names: Sequence[str], tombstones: np.ndarray | None = None) -> WeightedRows:
+        """The rows of messages; `tombstones` is a mask of those that say nothing, where it is known."""
         count, unread = messages.num_rows, np.zeros(messages.num_rows, np.bool_)
+        texts = None
         if self.texts is not None:
+            texts = flat(messages[self.texts.column])
             messages, unread = self.texts(messages)
+            tombstones = _nulls(texts)
+            unread &= ~tombstones
+        elif self.wrapped:
+            tombstones = np.zeros(count, np.bool_)
+        if self.texts is not None or self.wrapped:
             messages = _unwrapped(messages)
         op = flat(messages["op"]).cast(pa.string())
         before, after = flat(messages["before"]), flat(messages["after"])
@@ -50,14 +64,16 @@ class Envelope:
         is_a = {word: np.asarray(pc.equal(op, word).fill_null(False)) for word in "crudtm"}
         if self.stops and is_a["t"].any():
             raise InvalidArgument(TRUNCATED)
-        silent = (np.asarray(op.is_null()) & ~there["before"] & ~there["after"] & ~unread) | is_a["m"]
+        if tombstones is None:  # the columns of a message without a value are all null
+            tombstones = np.asarray(op.is_null()) & ~there["before"] & ~there["after"]
+        silent = tombstones | is_a["m"]
         adds = is_a["c"] | is_a["r"] | is_a["u"]
         removes = is_a["d"] | is_a["u"]
         if self.upserted is not None:
             removes = is_a["d"] | (is_a["u"] & there["before"])
         bad = ~silent & ~adds & ~removes
         bare = (adds & ~there["after"]) | (removes & ~there["before"])
-        fault = self._fault(op, unread, bad, bare, there["after"])
+        fault = self._fault(op, unread, bad, bare, there["after"], texts)
         bad |= bare
         adds, removes = adds & ~bad, removes & ~bad
         if self.upserted is not None:
@@ -99,7 +115,15 @@ class Envelope:
             moved |= np.asarray(differs) & ~(np.asarray(one.is_null()) & np.asarray(other.is_null()))
         return moved & both
 
-    def _fault(self, op: pa.Array, unread: np.ndarray, bad: np.ndarray, bare: np.ndarray, after: np.ndarray) -> str:
+    def _fault(
+        self,
+        op: pa.Array,
+        unread: np.ndarray,
+        bad: np.ndarray,
+        bare: np.ndarray,
+        after: np.ndarray,
+        texts: pa.Array | None,
+    ) -> str:
         """The sentence about the first message that cannot be read."""
         if not (bad | bare).any():
             return ""
@@ -107,7 +131,11 @@ class Envelope:
         word = op[place].as_py()
         if unread[place]:
             assert self.texts is not None
-            return f"column {self.texts.column!r} has a text that is no JSON of Debezium's envelope"
+            return (
+                f"column {self.texts.column!r} has a text that is no JSON of Debezium's envelope{_shown(texts, place)}"
+            )
+        if bad[place] and word is None:
+            return f"a message of Debezium has no op{_shown(texts, place)}"
         if bad[place]:
             return f"Debezium's op must be one of c, r, u, d, but is {word!r} in a row"
         if word != "d" and not after[place]:
@@ -116,6 +144,24 @@ class Envelope:
             f"a message of Debezium with op {word!r} lacks its 'before': give keys=, the primary key, or let the "
             "database send old rows (in PostgreSQL: REPLICA IDENTITY FULL)"
         )
+
+
+def _nulls(texts: pa.Array) -> np.ndarray:
+    """A mask of the messages without a value: null, or the word null, as a tombstone is written into a file."""
+    return np.asarray(pc.fill_null(pc.equal(_bytes(texts), pa.scalar(b"null", pa.large_binary())), True))
+
+
+def _bytes(texts: pa.Array) -> pa.Array:
+    """The bytes of texts, which may be no UTF-8."""
+    return texts.cast(pa.large_string() if pa.types.is_string_view(texts.type) else texts.type).cast(pa.large_binary())
+
+
+def _shown(texts: pa.Array | None, place: int) -> str:
+    """The end of a sentence: the text of a message, shortened."""
+    if texts is None:
+        return ""
+    text = _bytes(texts.slice(place, 1))[0].as_py().decode("utf8", "replace")
+    return f": {text if len(text) <= _LONGEST else text[:_LONGEST] + '...'!r}"
 
 
 def envelope_columns(row: pa.Schema, order: Sequence[str]) -> pa.Schema:
@@ -136,16 +182,33 @@ def typed_envelopes(columns: pa.Schema, order: Sequence[str]) -> pa.Schema:
     """The columns of envelopes in JSON for those that were inferred: the two images of a row have one type.
 
     Files that begin with new rows alone have nulls in `before`, so each image has the fields, and the types of fields,
-    that the other one has. Fields that no row is made of are left out, and may have any value.
+    that the other one has. Fields that no row is made of are left out, and may have any value. A connector writes
+    messages with their `payload` or without, and in one folder after a change of its setting both: so there are columns
+    for both.
     """
-    if "op" not in columns.names:
-        payload = columns.field("payload") if "payload" in columns.names else None
-        if payload is None or not pa.types.is_struct(payload.type) or payload.type.get_field_index("op") < 0:
-            return columns
-        inner = typed_envelopes(pa.schema(list(payload.type)), order)
-        roots = {"op", "before", "after", *(path.partition(".")[0] for path in order)}
-        payload = payload.with_type(pa.struct([f for f in inner if f.name in roots]))
-        return pa.schema([payload if f.name == "payload" else f for f in columns if f.name != "schema"])
+    payload = columns.field("payload").type if "payload" in columns.names else None
+    wrapped = payload is not None and pa.types.is_struct(payload) and payload.get_field_index("op") >= 0
+    if "op" not in columns.names and not wrapped:
+        return columns
+    plain = _typed_images(
+        pa.schema([f for f in columns if f.name not in (("payload", "schema") if wrapped else ())]), order
+    )
+    inside = _typed_images(pa.schema(list(payload) if payload is not None and wrapped else []), order)
+    roots = ["op", "before", "after", *dict.fromkeys(path.partition(".")[0] for path in order)]
+    kinds = {}
+    for name in roots:
+        told = [one.field(name).type for one in (plain, inside) if name in one.names]
+        if told:
+            kinds[name] = reduce(_both, sorted(told, key=lambda kind: not pa.types.is_struct(kind)))
+    typed = [f.with_type(kinds.get(f.name, f.type)) for f in plain]
+    typed += [pa.field(name, kind) for name, kind in kinds.items() if name not in plain.names]
+    if "payload" in plain.names:  # a column of the user's
+        return pa.schema(typed)
+    return pa.schema([*typed, pa.field("payload", pa.struct([pa.field(*one) for one in kinds.items()]))])
+
+
+def _typed_images(columns: pa.Schema, order: Sequence[str]) -> pa.Schema:
+    """The columns of envelopes of one form."""
     ordered: dict[str, set[str]] = {}
     for first, _, rest in (path.partition(".") for path in order):
         ordered.setdefault(first, set()).add(rest.partition(".")[0])

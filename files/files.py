@@ -174,7 +174,8 @@ class Files:
             options=self.options,
             typed=typed,
         )
-        if self.on_bad_row is not None and described.format not in BY_LINE:
+        of_messages = typed is not None and described.format == "text"
+        if self.on_bad_row is not None and described.format not in BY_LINE and not of_messages:
             raise InvalidArgument(
                 f"on_bad_row= is for CSV and JSON, and these are {described.format} files, which are damaged as a "
                 "whole: write on_bad_file="

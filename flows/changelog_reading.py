@@ -8,8 +8,10 @@ Guarded by tests/changelogs/test_changelogs_in.py.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,11 @@ from ..errors import InvalidArgument, require_column
 from ..panes.grouping.grouping import EVENT_TIME
 from ..panes.parcels import AT
 from .event_time import EventTime
+
+LOGGER = logging.getLogger("uncombine")
+
+MOST_TOLD = 50
+"""The most messages that a process tells of, of those that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,9 @@ class Reading:
     def typed(self, columns: pa.Schema) -> pa.Schema:
         """The columns of other messages, of inferred types, with the types of those for which the reading was made."""
         own = self.message_schema
-        return pa.schema([own.field(f.name) if f.name in own.names else f for f in columns])
+        typed = [own.field(f.name) if f.name in own.names else f for f in columns]
+        missing = [f for f in own if f.name in self.own and f.name not in columns.names]
+        return pa.schema([*typed, *(missing if len(missing) < len(self.own) else [])])
 
     @property
     def beside(self) -> pa.Schema:
@@ -132,7 +141,9 @@ class Reading:
             changes = replace(changes, rows=self.event_time(changes.rows))
         changes = self._ordered(messages, changes)
         if self.strict and changes.fault:
-            raise InvalidArgument(changes.fault)
+            raise InvalidArgument(f"{changes.fault}; on_bad_row='leave_out' of uc.Files leaves such messages out")
+        if changes.fault:
+            _tell(changes.fault)
         out, places = {}, None
         for name in (*columns, *([AT] if AT in messages.column_names else [])):
             if name == self.weight:
@@ -162,6 +173,15 @@ class Reading:
                 fault = changes.fault or f"order= of {self.words}: column {name!r} is null in a row"
                 changes = without(changes, missing, fault)
         return changes
+
+
+_told = count()
+
+
+def _tell(fault: str) -> None:
+    """Say which message is left out; the first of each bundle, and a few in all."""
+    if next(_told) < MOST_TOLD:
+        LOGGER.warning("left out: a message that cannot be read: %s", fault)
 
 
 def without(changes: WeightedRows, bad: np.ndarray, fault: str) -> WeightedRows:

@@ -16,6 +16,15 @@ import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
 
 DEBEZIUM = uc.changelog.Debezium()
+ROW = pa.schema(
+    {
+        "id": pa.int64(),
+        "ts": pa.int64(),
+        "amount": pa.float64(),
+        "note": pa.string(),
+        "at": pa.struct({"city": pa.string(), "tags": pa.list_(pa.string())}),
+    }
+)
 SEEN = "2024-05-01T00:00:00Z"
 
 
@@ -82,6 +91,64 @@ def test_files_that_begin_with_new_rows_alone(seed: int, payload: bool, tmp_path
     write(tmp_path / "b.json", messages[8:], payload)
     flow = uc.flow(uc.Files(tmp_path), changelog=DEBEZIUM, time_format="us")
     assert left(flow.select("id", "ts", "amount", "note", "at", "diff")) == as_read(rows)
+
+
+@pytest.mark.parametrize("seed", seeds(8, 60))
+def test_messages_with_their_payload_and_without_it_are_in_one_folder(seed: int, tmp_path: Path) -> None:
+    """A connector whose setting is changed writes both; also what is no envelope is counted."""
+    messages, rows = drawn(seed)
+    r = random.Random(seed)
+    messages = [{**one, "source": {"lsn": 1}, "transaction": None} for one in messages]
+    mixed = [{"schema": None, "payload": one} if r.random() < 0.5 else one for one in messages]
+    others = [{"foo": 1}, {"payload": {"foo": 1}}, {"payload": None}]
+    for _ in range(r.randrange(4)):
+        mixed.insert(r.randrange(3, len(mixed)), r.choice(others))
+    bad = sum(one in others for one in mixed)
+    cut = r.randrange(1, len(mixed))
+    for text in (False, True):
+        write(tmp_path / "a.json", mixed[:cut], False)
+        write(tmp_path / "b.json", mixed[cut:], False)
+        files = uc.Files(tmp_path, format="text" if text else "json", on_bad_row="leave_out")
+        changelog = uc.changelog.Debezium(schema=ROW) if text else DEBEZIUM
+        if not text:  # the first lines tell the types
+            (tmp_path / "a.json").write_text(
+                json.dumps(messages[0]) + "\n" + json.dumps({"payload": messages[1]}) + "\n"
+            )
+            (tmp_path / "b.json").write_text("".join(json.dumps(one) + "\n" for one in mixed[2:]))
+            bad = sum(one in others for one in mixed[2:])
+            rest = [one.get("payload") or one for one in mixed[2:] if one not in others]
+            if rest != messages[2:]:
+                continue  # one of the first two lines has moved
+        flow = uc.flow(files, changelog=changelog, time_format="us").select("id", "ts", "amount", "note", "at", "diff")
+        result = flow.run()
+        assert (left(flow), result.counts()["bad"]) == (as_read(rows), bad)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_first_file_of_one_form_and_a_second_one_of_the_other(first: bool, tmp_path: Path) -> None:
+    messages, rows = drawn(3)
+    messages = [{**one, "source": {"lsn": 1}, "transaction": None} for one in messages]
+    write(tmp_path / "a.json", messages[:8], first)
+    write(tmp_path / "b.json", messages[8:], not first)
+    flow = uc.flow(uc.Files(tmp_path), changelog=DEBEZIUM, time_format="us")
+    assert left(flow.select("id", "ts", "amount", "note", "at", "diff")) == as_read(rows)
+
+
+def test_a_damaged_text_is_left_out_or_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A line with the word null is a tombstone in a file."""
+    good = {"op": "c", "before": None, "after": {"id": 1, "ts": 0, "amount": 1.5}}
+    damaged = {"op": "c", "before": None, "after": {"id": 2, "ts": 0, "amount": "!!"}}
+    (tmp_path / "a.json").write_text(f"{json.dumps(good)}\nnull\n{json.dumps(damaged)}\n")
+    changelog = uc.changelog.Debezium(schema=ROW)
+    left_out = uc.Files(tmp_path, format="text", on_bad_row="leave_out")
+    result = uc.flow(left_out, changelog=changelog, time_format="us").window("1 day").combine(n=uc.Count()).run()
+    assert (result["n"].to_pylist(), result.counts()["bad"]) == ([1], 1)
+    assert "left out: a message that cannot be read" in caplog.text
+    assert '"amount": "!!"' in caplog.text
+    with pytest.raises(InvalidArgument, match=r'"!!".*; on_bad_row=\'leave_out\' of uc.Files leaves such messages out'):
+        uc.flow(uc.Files(tmp_path, format="text"), changelog=changelog, time_format="us").run()
+    with pytest.raises(InvalidArgument, match="on_bad_row= is for CSV and JSON"):
+        uc.flow(left_out, time_format="us")
 
 
 @pytest.mark.parametrize("payload", [False, True])
