@@ -110,13 +110,13 @@ class Clearing(Trigger):
     Examples
     --------
     >>> import uncombine as uc
-    >>> uc.as_trigger("every 2 rows and clear")
+    >>> uc.Repeatedly("after 2 rows and clear")
     Repeatedly(Clearing(AfterCount(2)))
-    >>> rows = [{"ts": at, "x": x} for at, x in enumerate([1, 2, 4, 8])]
-    >>> script = [uc.Elements([row]) for row in rows]
-    >>> flow = uc.flow(script).window("1 minute", "every 2 rows and clear", "retracting_by_default")
-    >>> flow.combine(total=uc.Sum("x")).run(script).panes.select(["total", "diff"]).to_pylist()
-    [{'total': 3, 'diff': 1}, {'total': 3, 'diff': -1}, {'total': 12, 'diff': 1}]
+    >>> rows = [uc.Elements([{"ts": 0, "x": x}]) for x in (1, 2, 4, 8)]
+    >>> trigger, mode = "early every 2 rows and clear", "retracting_by_default"
+    >>> totals = uc.flow(rows).window("1 minute", trigger, mode).combine(x=uc.Sum("x"))
+    >>> totals.run(rows).panes.select(["x", "diff"]).to_pydict()
+    {'x': [3, 3, 12], 'diff': [1, -1, 1]}
     """
 
     child: Trigger

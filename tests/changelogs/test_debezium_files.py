@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
+from uncombine.flows import changelog_reading
 
 DEBEZIUM = uc.changelog.Debezium()
 ROW = pa.schema(
@@ -134,8 +136,11 @@ def test_a_first_file_of_one_form_and_a_second_one_of_the_other(first: bool, tmp
     assert left(flow.select("id", "ts", "amount", "note", "at", "diff")) == as_read(rows)
 
 
-def test_a_damaged_text_is_left_out_or_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_text_is_left_out_or_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A line with the word null is a tombstone in a file."""
+    monkeypatch.setattr(changelog_reading, "_told", count())
     good = {"op": "c", "before": None, "after": {"id": 1, "ts": 0, "amount": 1.5}}
     damaged = {"op": "c", "before": None, "after": {"id": 2, "ts": 0, "amount": "!!"}}
     (tmp_path / "a.json").write_text(f"{json.dumps(good)}\nnull\n{json.dumps(damaged)}\n")
