@@ -84,7 +84,7 @@ def _source_words(flow: Flow, stage: int | None) -> Words:
     place, computed = "" if stage is None else f"stage {stage}, ", flow.settings.event_time
     below = () if computed is None else (f"time: {computed.value!r}",)
     if (joining := flow.source.stage) is not None:
-        below = (*joining.describe()[1:], *below)
+        below = (*joining.describe()[1:], *_unknown(flow, list(joining.code.values())), *below)
     return Words("source", f"{place}{flow.source.describe()}", below, keeps_state=stage is not None)
 
 

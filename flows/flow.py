@@ -63,7 +63,7 @@ from .flow_steps import (
     with_name,
     without_counts,
 )
-from .join_step import Joined, JoinSide, join_asof_stage, join_stage
+from .join_step import Joined, JoinSide, broadcast_stage, join_asof_stage, join_stage
 from .looking_back import JOIN_ROLLING_OPTIONS, ROLLING_OPTIONS, RollingRows, check_watermark, labelled
 from .outputs import Outputs
 from .result import Result
@@ -297,6 +297,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         *,
         function: Any,
         outputs: Mapping[str, pa.Schema] | None = None,
+        broadcast: Flow | None = None,
         **options: Unpack[StepOptions],
     ) -> Flow:
         """Run a computation with state and timers for each key, which emits rows.
@@ -307,9 +308,15 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
 
         `outputs` has the columns of further outputs, each by its name: `ctx.emit(row, to=name)` gives a row to one of
         them, and `.output(name)` has its rows.
+
+        `broadcast` is a flow whose rows have no key and reach every key, such as models and rules: the function handles
+        them as `BroadcastFunction` describes.
         """
         make = partial(Process, function, column_names(by, "by="), outputs)
-        return self._stepped(ProcessStage, make, options, "process()")
+        if broadcast is None:
+            return self._stepped(ProcessStage, make, options, "process()")
+        _check_join("process", "flow.process(..., broadcast=models)", broadcast, options, ("allowed_lateness",))
+        return self._joined(broadcast, "process(broadcast=)", lambda sides: broadcast_stage(sides, make, options))
 
     def rolling(
         self,
@@ -629,7 +636,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         inputs, sides = self._sides(other, who)
         stage, schema, settings = make(sides)
         source = FlowSource(schema=schema, inputs=inputs, output=stage.output(), stage=stage)
-        return Flow(source=source, settings=settings, source_schema=schema)
+        return Flow(source=source, settings=settings, source_schema=schema, transforms=stage.shown)
 
     def replay(self, *, close_at_end: bool = False) -> Flow:
         """Play bounded rows in order of their processing time, with all panes that a stream gives for them.

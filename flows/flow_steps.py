@@ -68,7 +68,7 @@ class FlowSteps:
         >>> both["good"]["x"].to_pylist(), both["refused"]["why"].to_pylist()
         ([5], ['below 0'])
         """
-        last = self.stages[-1] if self.stages else None
+        last = self.stages[-1] if self.stages else self.source.stage
         if not isinstance(last, ProcessStage) or self.transforms != last.shown:
             raise InvalidArgument(
                 f"output({name!r}) comes right after the step that has outputs: write it after process(outputs=)"

@@ -18,7 +18,6 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from ..panes.grouping.grouping import Grouping
 from ..panes.grouping.stage import GroupingStage
-from ..panes.join.join import SIDES
 from ..panes.stage import Stage
 from ..panes.state.operator import StatefulOperator
 from ..panes.transforms import Transform, applied
@@ -112,7 +111,7 @@ class Step:
     @property
     def inputs(self) -> list[str]:
         """The inputs in their order: the name and the columns of a source, or the number of a stage."""
-        sides = [SIDES[port] + " " for port in self.ports] or [""] * len(self.feeds)
+        sides = [self.stage.sides[port] + " " for port in self.ports] or [""] * len(self.feeds)
         return [
             f"{side}stage {feed.origin.number}"
             if isinstance(feed.origin, Step)
@@ -180,7 +179,7 @@ class Graph:
         return {
             step: LeftOut(
                 stage=step.number,
-                sides=(None,) if len(own) == 1 else tuple(SIDES),
+                sides=(None,) if len(own) == 1 else step.stage.sides,
                 fields=tuple(own),
                 row=row,
                 reasons=tuple(why for why in REASONS if why != "late" or step.stage.drops_late),

@@ -1,11 +1,12 @@
-"""The stage of a join, built from what is known of its two inputs.
+"""The stage of a step over two inputs, such as a join, built from what is known of both.
 
-Guarded by tests/panes/join/test_join_flows.py and tests/sparkops/test_join.py.
+Guarded by tests/panes/join/test_join_flows.py, tests/sparkops/test_join.py and
+tests/panes/process/test_broadcast_flows.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,7 +18,10 @@ from ..panes.join.join import SIDES, Join
 from ..panes.join.stage import JoinStage
 from ..panes.join_asof.join_asof import JoinAsof
 from ..panes.join_asof.stage import JoinAsofStage
-from ..panes.stage import StageInput
+from ..panes.process.broadcast import BroadcastInput
+from ..panes.process.process import Process
+from ..panes.process.stage import ProcessStage
+from ..panes.stage import Stage, StageInput
 from ..windows import Global, Inherit, Window, span
 from .flow_steps import FlowSteps, input_of, last_groupings, windows_of
 from .settings import Settings, check_free, check_kept, shared
@@ -48,8 +52,8 @@ class JoinSide:
         )
 
 
-Joined: TypeAlias = tuple[JoinStage, pa.Schema, Settings]
-"""The stage of a join, the columns of its flow, and the options of it."""
+Joined: TypeAlias = tuple[Stage, pa.Schema, Settings]
+"""The stage of a step over two inputs, the columns of its flow, and the options of it."""
 
 
 def join_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> Joined:
@@ -65,6 +69,30 @@ def join_asof_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> Jo
     if options["allowed_lateness"] is None:
         options = {name: value for name, value in options.items() if name != "allowed_lateness"}
     return _joined(sides, JoinAsofStage((), JoinAsof(**_all_options(sides, options))))
+
+
+def broadcast_stage(sides: Sequence[JoinSide], make: Callable[..., Process], options: Mapping[str, Any]) -> Joined:
+    """The stage of `process` with broadcast rows, the second side, with the options that a user gave."""
+    keyed, broadcast = sides
+    for side, name in ((keyed, "rows with keys"), (broadcast, "broadcast rows")):
+        check_kept(side.rows, side.schema, f"the flow of {name}")
+    lateness = keyed.rows.allowed_lateness
+    process = make(
+        **{
+            "time": keyed.rows.time,
+            "diff": keyed.rows.diff,
+            "max_future": None,
+            "broadcast": BroadcastInput(time=broadcast.rows.time, diff=broadcast.rows.diff),
+            **({} if lateness is None else {"allowed_lateness": lateness}),
+            **options,
+        }
+    )
+    if lateness is not None and keyed.rows.diff is not None:
+        check_lateness(span(process.allowed_lateness), lateness, "process()")
+    stage = ProcessStage((), process)
+    schema = stage.operator(keyed.schema, broadcast.schema).output_schema
+    check_free(schema)
+    return stage, schema, shared([side.settings for side in sides], stage.output(), "process(broadcast=)")
 
 
 def _all_options(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,4 +162,4 @@ def _check_windows(left: JoinSide, right: JoinSide) -> None:
         )
 
 
-__all__ = ["JoinSide", "check_whole", "join_asof_stage", "join_stage"]
+__all__ = ["JoinSide", "broadcast_stage", "check_whole", "join_asof_stage", "join_stage"]

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ..windows import Span
 from .grouping.grouping import MAX_FUTURE
+from .join.join import SIDES
 from .parcels import Parcel
 from .state.operator import StatefulOperator
 from .transforms import Transform
@@ -104,6 +105,16 @@ class Stage(ABC):
     @abstractmethod
     def describe(self) -> list[str]:
         """The stage in one or two lines."""
+
+    @property
+    def shown(self) -> tuple[Transform, ...]:
+        """The transforms after the step with which its flow begins."""
+        return ()
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The names of its ports, if it has several."""
+        return SIDES
 
     @property
     def drops_late(self) -> bool:

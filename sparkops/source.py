@@ -325,11 +325,12 @@ def _native(flow: Flow) -> bool:
 
 
 def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> DataFrameInput:
-    """The rows of a join: by Spark where its own join has the same result, otherwise by the operator."""
+    """The rows of a step over two flows: by Spark where its own join has the same result, otherwise by the operator."""
     stage = source.stage
-    assert isinstance(stage, JoinStage)
+    assert stage is not None
+    words = stage.describe()[0]
     frames = [_fitted(branch.schema, frame) for branch, frame in zip(source.inputs, frames, strict=True)]
-    plan = native_join(stage, source.inputs, frames)
+    plan = native_join(stage, source.inputs, frames) if isinstance(stage, JoinStage) else "it is none"
     inputs = []
     for branch, frame in zip(source.inputs, frames, strict=True):
         over = SparkSource(DataFrameInput(frame))
@@ -338,14 +339,15 @@ def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> Data
         inputs.append(Flow(source=over, settings=settings, source_schema=over.schema))
     lines = [f"  {line}" for branch in source.inputs for line in description(branch)]
     if not isinstance(plan, str):
-        return DataFrameInput(plan, text="\n".join([f"Spark's own {stage.join.words}", *lines]))
+        return DataFrameInput(plan, text="\n".join([f"Spark's own {words}", *lines]))
     joined = Flow(
         source=replace(source, inputs=tuple(inputs)),
         settings=replace(flow.settings, time=EVENT_TIME),
         source_schema=source.schema,
     )
     df = AtOnce(joined, DataFrameInput(frames[0])).df()
-    return DataFrameInput(df, text="\n".join([f"{stage.join.words}, in Python, not Spark's own join: {plan}", *lines]))
+    why = f", in Python, not Spark's own join: {plan}" if isinstance(stage, JoinStage) else ""
+    return DataFrameInput(df, text="\n".join([f"{words}{why}", *lines]))
 
 
 def _fitted(schema: pa.Schema, frame: DataFrame) -> DataFrame:

@@ -218,6 +218,10 @@ def _difference(name: str, stored: Any, now: Any) -> str | None:
             return f"it was by {_typed(stored)} and is by {_typed(now)}"
         case "columns":
             return _columns(stored, now)
+        case "broadcast" if stored and now:
+            return f"its broadcast rows: {_columns(stored, now)}"
+        case "broadcast":
+            return f"it had {'' if stored else 'no '}broadcast rows and has {'some' if now else 'none'} (broadcast=)"
         case _:
             return f"{name} was {stored} and is {now}"
 

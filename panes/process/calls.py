@@ -7,10 +7,11 @@ Guarded by tests/panes/process/test_process.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from itertools import islice
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +23,16 @@ from ...windows import time_column, timestamps
 from ...windows.times import LAST, UTC_MICROS
 from ..rows.equal_rows import netted
 from ..rows.options import AdmittedRows, output
-from .context import EmittedRow, KeyContext, Scene
+from .broadcast import BroadcastRows
+from .context import BroadcastContext, EmittedRow, KeyContext, Scene
 from .process import Process
 
 MOST_AT_THE_END = 100_000
 """Timers of one key that may fire as the watermark goes to the end of time; more are taken for an endless chain."""
+
+
+CalledRow: TypeAlias = tuple[dict[str, Any], int, int]
+"""A row as a dict, its event time and its weight."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +51,46 @@ class Calls:
                 self._timer(ctx, tag)
         self.scene.processing_time = now
 
-    def rows(self, codes: np.ndarray, bundle: AdmittedRows) -> None:
-        """The rows in their order."""
-        user = bundle.rows.column_names[:-1]
-        columns = [python_values(flat(bundle.rows[name])) for name in user]
-        weights = [1] * len(bundle) if bundle.weights is None else bundle.weights.tolist()
+    def rows(self, codes: np.ndarray, bundle: AdmittedRows, broadcast: BroadcastRows | None = None) -> None:
+        """The rows in their order, each broadcast row before the rows of its time."""
+        rows = zip(codes.tolist(), called_rows(bundle), strict=True)
+        if broadcast is not None:
+            start, places = 0, np.searchsorted(bundle.times, broadcast.rows.times)
+            for place, row in zip(places.tolist(), called_rows(broadcast.rows), strict=True):
+                self._rows(islice(rows, place - start))
+                self._broadcast(broadcast, *row)
+                start = place
+        self._rows(rows)
+
+    def _rows(self, rows: Iterable[tuple[int, CalledRow]]) -> None:
         on_row, contexts = self.process.function.on_row, self.contexts
-        rows = zip(*columns, strict=True) if columns else ((),) * len(bundle)
-        for code, values, time, diff in zip(codes.tolist(), rows, bundle.times.tolist(), weights, strict=True):
+        for code, (row, time, diff) in rows:
             ctx = contexts[code]
             ctx.time, ctx.diff = time, diff
             try:
-                on_row(dict(zip(user, values, strict=True)), ctx.state, ctx)
+                on_row(row, ctx.state, ctx)
             except Exception as error:
                 error.add_note(f"in {self.process.name}.on_row() for the key {ctx.key!r}")
+                raise
+
+    def _broadcast(self, broadcast: BroadcastRows, row: dict[str, Any], time: int, diff: int) -> None:
+        """The calls for a broadcast row: that for the shard, and those for the keys that have state."""
+        process, scene = self.process, self.scene
+        about = BroadcastContext(time=time, diff=diff, watermark=scene.watermark, processing_time=scene.processing_time)
+        try:
+            process.function.on_broadcast(dict(row), broadcast.shared.values, about)
+        except Exception as error:
+            error.add_note(f"in {process.name}.on_broadcast()")
+            raise
+        for ctx in self.contexts if broadcast.calls_keys else ():
+            if not ctx.alive:
+                continue
+            # A broadcast row is never late, so its time may be before that of any result.
+            ctx.time, ctx.diff = max(time, scene.floor), diff
+            try:
+                process.function.on_broadcast_key(dict(row), ctx.key, ctx.state, ctx)
+            except Exception as error:
+                error.add_note(f"in {process.name}.on_broadcast_key() for the key {ctx.key!r}")
                 raise
 
     def event_timers(self, watermark: int) -> None:
@@ -80,6 +112,16 @@ class Calls:
         except Exception as error:
             error.add_note(f"in {self.process.name}.on_timer({tag!r}) for the key {ctx.key!r}")
             raise
+
+
+def called_rows(rows: AdmittedRows) -> Iterator[CalledRow]:
+    """Rows as functions get them."""
+    user = rows.rows.column_names[:-1]
+    columns = [python_values(flat(rows.rows[name])) for name in user]
+    weights = [1] * len(rows) if rows.weights is None else rows.weights.tolist()
+    values = zip(*columns, strict=True) if columns else ((),) * len(rows)
+    for some, time, diff in zip(values, rows.times.tolist(), weights, strict=True):
+        yield dict(zip(user, some, strict=True)), time, diff
 
 
 def python_values(column: pa.Array) -> list[Any]:

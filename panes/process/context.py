@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...errors import InvalidArgument, TypeMismatch, nearest
 from ...windows.times import FIRST, LAST, MAX_TIME, NEVER, time_text, timestamp
 from .outputs import MAIN, no_output
+from .shared import Shared
 
 
 class Timer(NamedTuple):
@@ -35,6 +36,30 @@ class EmittedRow(NamedTuple):
     diff: int
 
 
+@dataclass(frozen=True)
+class BroadcastContext:
+    """The time, the weight and the clocks of a broadcast row, for `on_broadcast`.
+
+    It has no key and gives no rows, since each shard makes the call.
+    """
+
+    time: int
+    """The event time of the row, in microseconds UTC."""
+    diff: int
+    """The weight of the row."""
+    watermark: int
+    """The input watermark from before the bundle."""
+    processing_time: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("emit", "set_timer", "delete_timer", "clear", "state", "key"):
+            raise InvalidArgument(
+                f"ctx.{name} is of a key, and on_broadcast() is called once in each shard: write "
+                "on_broadcast_key(row, key, state, ctx), or do it in on_row"
+            )
+        raise AttributeError(f"the context of on_broadcast() has no {name!r}")
+
+
 @dataclass
 class Scene:
     """The parts of a step that are the same for all keys."""
@@ -50,6 +75,8 @@ class Scene:
     check_timers: Callable[[str], None]
     """Raises if the function takes no timers of a domain."""
     emitted: list[EmittedRow] = field(default_factory=list)
+    shared: Shared | None = None
+    """The state that all keys of the shard read; None if the step has no broadcast rows."""
 
 
 class KeyContext:
@@ -93,6 +120,18 @@ class KeyContext:
     def processing_time(self) -> int:
         """The processing time; in a timer of processing time, the time of the timer."""
         return self._scene.processing_time
+
+    @property
+    def shared(self) -> Mapping[str, Any]:
+        """The state that broadcast rows have made, for all keys; only `on_broadcast` may change it."""
+        if self._scene.shared is None:
+            raise InvalidArgument("ctx.shared is the state of broadcast rows: give process() their flow by broadcast=")
+        return self._scene.shared.view
+
+    @property
+    def alive(self) -> bool:
+        """True if the key has state, or a timer that is set."""
+        return bool(self.timers) or any(value is not None for value in self.state.values())
 
     @property
     def ended(self) -> bool:
@@ -197,4 +236,4 @@ def _instant(value: Any, who: str, scene: Scene) -> int:
     return at
 
 
-__all__ = ["EmittedRow", "KeyContext", "Scene", "Timer"]
+__all__ = ["BroadcastContext", "EmittedRow", "KeyContext", "Scene", "Timer"]

@@ -75,7 +75,7 @@ class Keys:
             if not ctx.state.keys() <= fields:
                 odd = next(field for field in ctx.state if field not in fields)
                 raise InvalidArgument(f"{name}.state has no field {odd!r}: {nearest(str(odd), fields)}")
-            if ctx.timers or any(value is not None for value in ctx.state.values()):
+            if ctx.alive:
                 numbers.append(number)
         alive = [self.contexts[number] for number in numbers]
         try:

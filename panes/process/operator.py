@@ -18,6 +18,7 @@ from ..rows.options import AdmittedRows, key_arrays, output_schema
 from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
+from .broadcast import BroadcastRows
 from .calls import Calls, emitted_table
 from .context import Scene
 from .keys import Keys, stored_keys
@@ -59,11 +60,19 @@ class ProcessOperator(RowOperator):
 
     def take_in(self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Stores, int]:
         """The rows of output, the stores after the bundle, and the output watermark that they allow."""
+        return self.called(state, bundle, clocks)
+
+    def called(
+        self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks, broadcast: BroadcastRows | None = None
+    ) -> tuple[pa.Table, Stores, int]:
+        """What `take_in` gives, with the calls for broadcast rows among those for the rows."""
         bundle = self._ordered(bundle)
         end = MAX_TIME - 1 if clocks.each_batch else clocks.after
         arrays = key_arrays(bundle.rows, self.process.by)
         touched = lookup(key_hashes(arrays, len(bundle)))
-        old_keys, store = store_of(state, "keys").take(touched, {"event": end, "processing": clocks.now})
+        every = broadcast is not None and broadcast.calls_keys
+        due = {"event": NEVER if every else end, "processing": clocks.now}
+        old_keys, store = store_of(state, "keys").take(touched, due)
         floor = state.output_watermark
         least = max(floor - self.process.wait, MIN_TIME)
         process = self.process
@@ -74,11 +83,12 @@ class ProcessOperator(RowOperator):
             watermark=clocks.before,
             processing_time=clocks.now,
             check_timers=process.check_timers,
+            shared=None if broadcast is None else broadcast.shared,
         )
         keys = Keys.of(self.keys, self.process.state, old_keys, arrays, len(bundle), scene)
         calls = Calls(process=self.process, scene=scene, contexts=keys.contexts)
         calls.processing_timers(clocks.now)
-        calls.rows(keys.row_codes, bundle)
+        calls.rows(keys.row_codes, bundle, broadcast)
         calls.event_timers(end)
         panes = emitted_table(scene.emitted, self.process, keys.columns, self.output_schema)
         if end < MAX_TIME:

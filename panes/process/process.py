@@ -11,7 +11,8 @@ import pyarrow as pa
 from ...errors import InvalidArgument, TypeMismatch
 from ..parcels import AT
 from ..rows.options import DIFF, EVENT_TIME, Columns, RowOptions, held_type, key_columns, require_keys
-from .context import KeyContext
+from .broadcast import BroadcastInput
+from .context import BroadcastContext, KeyContext
 from .outputs import MAIN, OutputRows, checked_outputs, no_output
 
 EVENT_TIME_ALONE = "event_time"
@@ -51,6 +52,42 @@ class KeyFunction(Protocol):
         """
 
 
+class BroadcastFunction(KeyFunction, Protocol):
+    """A `KeyFunction` for `process(broadcast=)`, with a state that broadcast rows change and all keys read.
+
+    All keys read it as `ctx.shared`. It is kept in each shard, so it is small, and every shard makes the calls: they do
+    the same with the same rows. Values in it are replaced and not changed in place by calls for keys.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> class Above:
+    ...     output, state = pa.schema({"x": pa.int64()}), pa.schema({})
+    ...     shared = pa.schema({"bound": pa.int64()})
+    ...     def on_broadcast(self, row, shared, ctx):
+    ...         if ctx.diff > 0:
+    ...             shared["bound"] = row["bound"]
+    ...     def on_row(self, row, state, ctx):
+    ...         if row["x"] > ctx.shared["bound"]:
+    ...             ctx.emit({"x": row["x"]})
+    >>> rows = uc.flow([{"ts": 1, "x": 5}, {"ts": 3, "x": 7}])
+    >>> bounds = uc.flow([{"ts": 0, "bound": 4}, {"ts": 2, "bound": 8}])
+    >>> rows.process(function=Above, broadcast=bounds).run()["x"].to_pylist()
+    [5]
+    """
+
+    shared: pa.Schema
+    """The fields of the shared state. All are null at first."""
+
+    def on_broadcast(self, row: dict[str, Any], shared: dict[str, Any], ctx: BroadcastContext) -> None:
+        """Handle a broadcast row; `ctx.diff` is its weight and `ctx.time` its event time."""
+
+    def on_broadcast_key(self, row: dict[str, Any], key: Any, state: dict[str, Any], ctx: KeyContext) -> None:
+        """Handle a broadcast row for a key that has state or a timer, after `on_broadcast`.
+
+        A function that does nothing for keys needs no such method: with it, each broadcast row costs a call for every
+        key.
+        """
+
+
 @dataclass(frozen=True, repr=False)
 class Process(RowOptions):
     """A computation of the user with state and timers for each key.
@@ -63,6 +100,8 @@ class Process(RowOptions):
         An object as `KeyFunction` describes it, or a class of such objects.
     outputs
         The columns of outputs beside that of the function, by their names.
+    broadcast
+        The columns of event time and weights of broadcast rows, if the step gets such rows.
 
     Examples
     --------
@@ -83,6 +122,7 @@ class Process(RowOptions):
     function: Any
     by: Sequence[str] | str = ()
     outputs: Mapping[str, pa.Schema] | None = None
+    broadcast: BroadcastInput | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,6 +141,7 @@ class Process(RowOptions):
                     f"process(function=): {self.name}.{name} must be an Arrow schema, such as "
                     "pa.schema({'n': pa.int64()})"
                 )
+        self._check_broadcast()
         if (timers := getattr(self.function, "timers", None)) not in (None, EVENT_TIME_ALONE):
             raise InvalidArgument(
                 f"process(function=): {self.name}.timers must be {EVENT_TIME_ALONE!r}, or be left out for timers of "
@@ -148,8 +189,30 @@ class Process(RowOptions):
             return ()
         return (OutputRows(name=MAIN, columns=tuple(every[MAIN].names), outputs=tuple(every)),)
 
+    def _check_broadcast(self) -> None:
+        """Raise unless the function has what broadcast rows need, or nothing of it where there are none."""
+        has = callable(getattr(self.function, "on_broadcast", None))
+        if self.broadcast is None:
+            if has:
+                raise InvalidArgument(
+                    f"process(function=): {self.name} has a method on_broadcast(), and no rows come to it: give "
+                    "process(broadcast=) the flow of these rows"
+                )
+            return
+        if not has:
+            raise InvalidArgument(
+                f"process(broadcast=): {self.name} has no method on_broadcast(row, shared, ctx): write one"
+            )
+        if not isinstance(getattr(self.function, "shared", None), pa.Schema):
+            raise TypeMismatch(
+                f"process(broadcast=): {self.name}.shared must be an Arrow schema, the fields of the state that all "
+                "keys read, such as pa.schema({'bound': pa.int64()})"
+            )
+
     def explicit_options(self) -> dict[str, str]:
         texts = super().explicit_options()
+        if self.broadcast is not None:
+            del texts["max_future"]  # each input has its own
         if self.outputs is not None:
             columns = {name: ", ".join(map(_words_of, schema)) for name, schema in self.outputs.items()}
             texts["outputs"] = repr(columns)
@@ -159,6 +222,16 @@ class Process(RowOptions):
     def state(self) -> pa.Schema:
         """The fields of the state of a key, in the types in which they are kept."""
         return _plain_fields(self.function.state)
+
+    @property
+    def shared(self) -> pa.Schema:
+        """The fields of the shared state, in the types in which they are kept."""
+        return pa.schema([field.with_nullable(True) for field in _plain_fields(self.function.shared)])
+
+    @property
+    def calls_keys(self) -> bool:
+        """True if a broadcast row is a call for every key that has state."""
+        return callable(getattr(self.function, "on_broadcast_key", None))
 
     @property
     def wakes(self) -> bool:
@@ -197,4 +270,4 @@ def _plain_fields(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(held_type(field.type)) for field in schema])
 
 
-__all__ = ["KeyFunction", "Process"]
+__all__ = ["BroadcastFunction", "KeyFunction", "Process"]

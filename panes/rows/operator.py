@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -32,10 +32,11 @@ class RowOperator(ABC):
     percents: Sequence[float] = ()
 
     def __init__(self, columns: Columns, output_schema: pa.Schema, output_lateness: int) -> None:
-        self.columns, self.schema, self.schemas = columns, columns.schema, (columns.schema,)
+        self.columns, self.schema = columns, columns.schema
+        self.schemas: Sequence[pa.Schema] = (columns.schema,)
         self.output_schema, self.output_lateness = output_schema, output_lateness
 
-    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table:
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> Any:
         """The rows of one processing time."""
         return rows[0]
 
@@ -58,7 +59,7 @@ class RowOperator(ABC):
     def step(
         self,
         state: OperatorState,
-        bundle: pa.Table,
+        bundle: Any,
         watermark: int,
         processing_time: int = MIN_TIME,
         percentiles: Mapping[float, int] | None = None,

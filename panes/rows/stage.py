@@ -15,7 +15,6 @@ from ...windows import Span, span
 from ..grouping.grouping import DIFF, EVENT_TIME
 from ..row_lift import RowLift
 from ..stage import Stage, StageInput
-from ..transforms import Transform
 from .options import RowOptions
 
 
@@ -46,11 +45,6 @@ class RowStage(Stage):
             allowed_lateness=span(self.options.allowed_lateness),
             max_future=None,
         )
-
-    @property
-    def shown(self) -> tuple[Transform, ...]:
-        """The transforms after the step with which its flow begins."""
-        return ()
 
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         return None

@@ -36,6 +36,10 @@ class Counts:
         )
 
 
+OF_ALL_SHARDS = "shared"
+"""The name of a store whose rows are the same in every shard: a seed has them once, and gives them to all."""
+
+
 @dataclass(frozen=True)
 class OperatorState:
     """The state of an operator between two steps: a value that a step replaces and never changes.

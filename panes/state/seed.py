@@ -30,7 +30,7 @@ from ...errors import InvalidArgument, StateMismatch
 from ...files.paths import locate
 from ...windows.times import MIN_TIME
 from .codec import CODEC, pack
-from .operator_state import Counts, OperatorState
+from .operator_state import OF_ALL_SHARDS, Counts, OperatorState
 from .pane_type import with_panes_of_now
 from .seed_checks import checked, with_check
 from .store import Chunk
@@ -157,7 +157,7 @@ def write_piece(
         write_bytes(folder, name, piece, chunk.count, pack(Chunk.of(*chunk.living())))
         for name, store in state.stores.items()
         for chunk in (() if store is None else store.chunks)
-        if chunk.count
+        if chunk.count and (piece == 0 or name != OF_ALL_SHARDS)
     ]
     return SeedPiece.of(state, marks), files
 

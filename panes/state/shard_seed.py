@@ -19,7 +19,7 @@ from ..watermarks.stored_watermarks import together
 from ..watermarks.watermarks import InputWatermarks, Watermarks
 from .codec import DAMAGE, unpack
 from .operator import StatefulOperator
-from .operator_state import Counts, OperatorState
+from .operator_state import OF_ALL_SHARDS, Counts, OperatorState
 from .seed import SeedFile, SeedPiece, SeedStep, corrections, file_bytes, unreadable_file
 from .store import Chunk
 
@@ -39,7 +39,7 @@ class ShardSeed:
         empty, own = operator.initial(), numbers(self.step.pieces, shard, shards)
         every = len(self.step.pieces)
         near = gcd(every, shards)
-        files = [file for file in self.step.files if file.piece % near == shard % near]
+        files = [f for f in self.step.files if f.store == OF_ALL_SHARDS or f.piece % near == shard % near]
         if odd := {file.store for file in files} - {name for name, store in empty.stores.items() if store is not None}:
             raise self._other(f"it has rows of {', '.join(map(repr, sorted(odd)))}, which the step does not keep")
         stores = dict(empty.stores)
@@ -47,7 +47,7 @@ class ShardSeed:
             store = stores[file.store]
             assert store is not None
             rows = self._rows(file, store.schema, operator)
-            if every != shards:
+            if every != shards and file.store != OF_ALL_SHARDS:
                 there = shard_of(routes(file.store, rows.table), shards) == shard
                 rows = rows.without(np.flatnonzero(~there))
             hashes, table, wake = rows.living()
