@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import broadcast_flows
 import join_flows
 import pyarrow as pa
 import pytest
@@ -73,8 +74,11 @@ def test_groupings_go_on_from_seeds(seed: int, tmp_path: Path) -> None:
     check_resumed(run, script, random.Random(seed), tmp_path)
 
 
+DRAWS = {"steps": row_steps.draw_flow, "joins": join_flows.draw_flow, "broadcast": broadcast_flows.draw_flow}
+
+
 @pytest.mark.weekly
-@pytest.mark.parametrize("draw", [row_steps.draw_flow, join_flows.draw_flow], ids=["steps", "joins"])
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 @pytest.mark.parametrize("seed", seeds(8, 2_000))
 def test_steps_go_on_from_seeds(draw: Any, seed: int, tmp_path: Path) -> None:
     flow, tables = replays.drawn(seed, draw, [1, 2, 2] if draw is row_steps.draw_flow else [2])
@@ -126,7 +130,8 @@ def rows_of_stores(shard: Shard) -> dict[str, Counter[str]]:
             _, table, wake = chunk.living()
             clocks = [values for clock, values in wake.items() if clock != "order"]
             names = [column for column in table.column_names if column != "order"]
-            rows = table.select(names).append_column("wake", pa.array(zip(*clocks, strict=True), pa.list_(pa.int64())))
+            times = zip(*clocks, strict=True) if clocks else [()] * table.num_rows
+            rows = table.select(names).append_column("wake", pa.array(times, pa.list_(pa.int64())))
             out.setdefault(name, Counter()).update(map(repr, rows.to_pylist()))
     return {name: rows for name, rows in out.items() if rows}
 
@@ -186,6 +191,7 @@ def first_steps() -> dict[str, Callable[[uc.Flow, uc.Flow], uc.Flow]]:
         "remember": lambda a, _: a.map(scored, remember=True, deterministic=False),
         "in order": lambda a, _: a.in_order(by="k"),
         "process": lambda a, _: a.process(by="k", function=Totals),
+        "broadcast": lambda a, b: broadcast_flows.ruled(a, b),
         "join": lambda a, b: a.select("ts", "k", "x", "w").join(
             b.select("ts", "k", "id", "w"), on="k", how="full", within=("0 seconds", "1 minute")
         ),
