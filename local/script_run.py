@@ -57,6 +57,22 @@ class Saved:
     """The lengths of the lists of output."""
 
 
+class AllAtOnce:
+    """Keeps the rows of a bounded step, of all its inputs, until its input ends: they are one bundle."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[pa.Table]] = []
+
+    def taken(self, arrivals: Sequence[Mapping[int, Arrival]]) -> list[dict[int, Arrival]]:
+        """What a step takes now of the arrivals of its inputs: nothing before the end."""
+        self.rows = self.rows or [[] for _ in arrivals]
+        for kept, some in zip(self.rows, arrivals, strict=True):
+            kept += [table for at in sorted(some) for table in some[at].rows]
+        if not any(END in some for some in arrivals):
+            return [{} for _ in arrivals]
+        return [{END: Arrival(kept)} for kept in self.rows]
+
+
 class LocalRun:
     """A flow in the middle of a run, or several that share steps."""
 
@@ -73,6 +89,7 @@ class LocalRun:
         self.outputs = [FlowOutput(one, self.graph, place) for place, one in enumerate(self.flows)]
         self.record = RunRecord(self.shards, UnreadableRows(self.graph))
         self.first: dict[Step, list[pa.Table]] = {}
+        self.until_end: dict[Step, AllAtOnce] = {}
         if start is not None:
             self._show_corrections(start)
         self._save(0)
@@ -125,6 +142,8 @@ class LocalRun:
             raise InvalidArgument(
                 "run() needs a script, since a source of the flow has columns and no rows: write flow.run(script)"
             )
+        if not self.flow.settings.replay:
+            self.until_end = {step: AllAtOnce() for step in self.graph.steps if step.stage.all_at_once}
         self._entry(0, Elements(()), rows)
         if not self.flow.settings.replay or self.flow.settings.close_at_end:
             self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})
@@ -215,6 +234,8 @@ class LocalRun:
         instants: dict[Step, Sequence[Instant]] = {}
         for step in self.graph.steps:
             arrivals = [self._arrivals(feed, parts, instants) for feed in step.feeds]
+            if step in self.until_end:
+                arrivals = self.until_end[step].taken(arrivals)
             self.shards[step], played = self.shards[step].play(*arrivals, until=until)
             instants[step] = with_first(played, self.first.pop(step, []) if played else [])
             self._leave_out(place, step, instants[step])

@@ -117,6 +117,11 @@ class Stage(ABC):
         return SIDES
 
     @property
+    def all_at_once(self) -> bool:
+        """True if a bounded step takes the rows of all its inputs as one bundle, since their order counts."""
+        return False
+
+    @property
     def drops_late(self) -> bool:
         """True if late rows are left out, False if they have windows of their own."""
         return True

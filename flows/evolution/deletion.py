@@ -27,6 +27,7 @@ from ...panes.grouping.loaded_windows import OUTSTANDING
 from ...panes.grouping.pane_columns import VALUE, WINDOW
 from ...panes.rows.options import ROW
 from ...panes.state.codec import pack
+from ...panes.state.operator_state import OF_ALL_SHARDS
 from ...panes.state.pane_type import FORMER_PANE, PANE
 from ...panes.state.seed import Seed, SeedFile, SeedMaker, SeedStep, write_bytes, write_seed
 from ...panes.state.store import Chunk
@@ -133,8 +134,9 @@ def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Dele
     loses = [bool(stores) for stores in has]
     alone = [_loses_alone(former_steps, place, loses, where) for place in range(len(former_steps))]
     for step, some, stores, retracts in zip(former_steps, columns, has, alone, strict=True):
-        name, bare = _name(step), some.keys() - stores
-        files = work.files(_Delete(former.folder, folder, where, step.made_by, frozenset(bare)), step.files)
+        name, others = _name(step), some.keys() - stores
+        bare = others - {OF_ALL_SHARDS}
+        files = work.files(_Delete(former.folder, folder, where, step.made_by, frozenset(others)), step.files)
         shown = _retracted(former.folder, step, where, folder, work) if retracts and "windows" not in bare else []
         steps.append(replace(step, files=tuple(files), corrections=tuple(shown)))
         if stores:
@@ -186,6 +188,8 @@ def _loses_alone(steps: Sequence[SeedStep], place: int, loses: Sequence[bool], w
 def _of_step(name: str, step: SeedStep, bare: bool) -> list[str]:
     """The values of deleted rows that a step still has, or has shown."""
     told = []
+    if OF_ALL_SHARDS in step.rows:
+        told.append(f"{name}: its shared state, which has what on_broadcast() has put there")
     grouping = kind_of(step.made_by) == "grouping"
     if bare and kind_of(step.made_by) == "Distinct":
         told.append(f"{name}: it keeps hashes of its ids, which do not tell the rows, until they expire")

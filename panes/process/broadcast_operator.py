@@ -22,11 +22,10 @@ from ..rows.clocks import Clocks
 from ..rows.operator import Stores, step_result, store_of
 from ..rows.options import AdmittedRows
 from ..state.operator_state import OF_ALL_SHARDS, OperatorState, StepResult
-from ..state.store import Store
 from .broadcast import BroadcastRows, in_order
 from .operator import ProcessOperator
 from .process import Process
-from .shared import Shared
+from .shared import Shared, shared_store
 
 
 class BroadcastOperator(ProcessOperator):
@@ -60,7 +59,7 @@ class BroadcastOperator(ProcessOperator):
     def initial(self) -> OperatorState:
         """The state before any row."""
         state = super().initial()
-        return replace(state, stores={**state.stores, OF_ALL_SHARDS: Store(self.process.shared)})
+        return replace(state, stores={**state.stores, OF_ALL_SHARDS: shared_store(self.process.shared)})
 
     def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> Any:
         """The rows of both inputs of one processing time."""
@@ -96,7 +95,7 @@ class BroadcastOperator(ProcessOperator):
         panes, stores, hold = self.called(state, rows, clocks, BroadcastRows(told, shared, calls_keys))
         after = shared.stored(process.name) if len(told) else shared.store
         if not clocks.each_batch and clocks.after == MAX_TIME:
-            after = Store(process.shared)
+            after = shared_store(process.shared)
         return panes, {**stores, OF_ALL_SHARDS: after}, hold
 
 

@@ -226,7 +226,7 @@ class Process(RowOptions):
     @property
     def shared(self) -> pa.Schema:
         """The fields of the shared state, in the types in which they are kept."""
-        return pa.schema([field.with_nullable(True) for field in _plain_fields(self.function.shared)])
+        return _plain_fields(self.function.shared)
 
     @property
     def calls_keys(self) -> bool:

@@ -55,6 +55,10 @@ class ProcessStage(RowStage):
         return ("keyed", "broadcast")
 
     @property
+    def all_at_once(self) -> bool:
+        return self.options.broadcast is not None
+
+    @property
     def max_future(self) -> Span | None:
         # As in a join, each source has its own.
         return None if self.options.broadcast is not None else super().max_future

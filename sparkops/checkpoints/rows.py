@@ -18,7 +18,7 @@ from ...flows.evolution.deletion import user_columns
 from ...panes.grouping.pane_columns import TIMINGS, VALUE
 from ...panes.rolled.operator import RESULT
 from ...panes.state.hashes import key_hashes
-from ...panes.state.operator_state import OperatorState
+from ...panes.state.operator_state import OF_ALL_SHARDS, OperatorState
 from ...panes.state.store import Store
 from ...windows import timestamps
 from ...windows.grid import later
@@ -35,6 +35,7 @@ PARTS: Mapping[str, str] = {
     "due_tick": "next tick",
     "sent": "versions of values",
     "keys": "keys",
+    OF_ALL_SHARDS: "shared state",
     "left": "left rows",
     "right": "right rows",
     "left_early": "left retractions",
@@ -84,7 +85,7 @@ def _columns(store: str, table: pa.Table, made_by: Mapping[str, Any]) -> dict[st
     out: dict[str, Any] = dict(user_columns(store, table, made_by))
     names = table.column_names
     for name in names:
-        if name in ("state", "timers", "results", "weight"):
+        if name in ("state", "timers", "results", "weight", OF_ALL_SHARDS):
             out[name] = table[name]
         elif name.startswith(RESULT):
             out[name.removeprefix(RESULT)] = table[name]

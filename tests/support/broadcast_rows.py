@@ -207,7 +207,7 @@ def table_of(rows: list[Row], schema: pa.Schema, weighted: bool = True) -> pa.Ta
 def added(panes: pa.Table) -> Counter[Row]:
     """The rows of output as the plain loop has them."""
     sums: Counter[Row] = Counter()
-    columns = [panes["k"], panes["what"], panes["n"], panes["event_time"].cast(pa.int64()), panes["diff"]]
+    columns = [panes["k"], panes["what"], panes["n"], panes["event_time"].cast(TIME).cast(pa.int64()), panes["diff"]]
     for *row, weight in zip(*(column.to_pylist() for column in columns), strict=True):
         sums[tuple(row)] += weight
     return Counter({row: weight for row, weight in sums.items() if weight})
