@@ -126,6 +126,8 @@ __all__ = [  # noqa: RUF022
     # Computations with state for each key
     "KeyContext",
     "KeyFunction",
+    "BroadcastContext",
+    "BroadcastFunction",
     # Combiners of one's own
     "aggregate",
     "rolling",
@@ -218,6 +220,8 @@ if TYPE_CHECKING:
     from .messages.registry import SchemaRegistry
     from .panes import (
         BoundedLag,
+        BroadcastContext,
+        BroadcastFunction,
         EachBatch,
         IngressTime,
         KeyContext,
@@ -283,8 +287,8 @@ else:
         ".errors": ("UncombineError"),
         ".flows": ("Flow Result Tuning together union"),
         ".panes": (
-            "BoundedLag EachBatch IngressTime KeyContext KeyFunction Monotonic PerSource ProcessingTime "
-            "Punctuated WatermarkStrategy"
+            "BoundedLag BroadcastContext BroadcastFunction EachBatch IngressTime KeyContext KeyFunction "
+            "Monotonic PerSource ProcessingTime Punctuated WatermarkStrategy"
         ),
         ".triggers": (
             "AfterBytes AfterCount AfterDelay AfterWatermark AllOf Always AtPeriod ChildTrigger Clearing FirstOf Never "

@@ -2,8 +2,8 @@
 
 from .grouping.grouping import Grouping
 from .grouping.operator import Operator
-from .process.context import KeyContext
-from .process.process import KeyFunction
+from .process.context import BroadcastContext, KeyContext
+from .process.process import BroadcastFunction, KeyFunction
 from .state.operator_state import Counts, OperatorState, StepResult
 from .watermarks.strategy import WatermarkStrategy
 from .watermarks.watermark_strategies import (
@@ -19,6 +19,8 @@ from .watermarks.watermarks import Watermarks
 
 __all__ = [
     "BoundedLag",
+    "BroadcastContext",
+    "BroadcastFunction",
     "Counts",
     "EachBatch",
     "Grouping",

@@ -41,6 +41,10 @@ class BroadcastContext:
     """The time, the weight and the clocks of a broadcast row, for `on_broadcast`.
 
     It has no key and gives no rows, since each shard makes the call.
+
+    >>> import uncombine as uc
+    >>> uc.BroadcastContext(time=5, diff=-1, watermark=0, processing_time=9).diff
+    -1
     """
 
     time: int
