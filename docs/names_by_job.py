@@ -77,7 +77,7 @@ METHODS: dict[str, set[str]] = {
     "Trigger": {"children", "words", "labels"},
     "KeyFunction": set(),
     "KeyContext": {"advance", "alive", "wake"},
-    "BroadcastFunction": set(),
+    "BroadcastFunction": {"on_row", "on_timer"},
     "Result": set(),
     "Comparison": set(),
     "Evolution": set(),

@@ -64,7 +64,7 @@ class AllAtOnce:
         self.rows: list[list[pa.Table]] = []
 
     def taken(self, arrivals: Sequence[Mapping[int, Arrival]]) -> list[dict[int, Arrival]]:
-        """What a step takes now of the arrivals of its inputs: nothing before the end."""
+        """The arrivals of its inputs that a step takes now: none before the end."""
         self.rows = self.rows or [[] for _ in arrivals]
         for kept, some in zip(self.rows, arrivals, strict=True):
             kept += [table for at in sorted(some) for table in some[at].rows]

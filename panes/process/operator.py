@@ -65,7 +65,7 @@ class ProcessOperator(RowOperator):
     def called(
         self, state: OperatorState, bundle: AdmittedRows, clocks: Clocks, broadcast: BroadcastRows | None = None
     ) -> tuple[pa.Table, Stores, int]:
-        """What `take_in` gives, with the calls for broadcast rows among those for the rows."""
+        """The result of `take_in`, with the calls for broadcast rows among those for the rows."""
         bundle = self._ordered(bundle)
         end = MAX_TIME - 1 if clocks.each_batch else clocks.after
         arrays = key_arrays(bundle.rows, self.process.by)
