@@ -24,7 +24,7 @@ from ..flows.result import Result
 from ..flows.seeds import corrections_of
 from ..flows.source_watermarks import SourceWatermarks
 from ..panes.grouping.stage import GroupingStage
-from ..panes.shard.arrivals import Arrival
+from ..panes.shard.arrivals import Arrival, all_at_once
 from ..panes.shard.shard import END, Instant, Shard, by_bundle, with_first
 from ..panes.state.seed import Seed, SeedMaker, corrections
 from ..panes.transforms import Transform, applied
@@ -57,20 +57,20 @@ class Saved:
     """The lengths of the lists of output."""
 
 
-class AllAtOnce:
+class UntilEnd:
     """Keeps the rows of a bounded step, of all its inputs, until its input ends: they are one bundle."""
 
     def __init__(self) -> None:
-        self.rows: list[list[pa.Table]] = []
+        self.kept: list[list[pa.Table]] = []
 
     def taken(self, arrivals: Sequence[Mapping[int, Arrival]]) -> list[dict[int, Arrival]]:
         """The arrivals of its inputs that a step takes now: none before the end."""
-        self.rows = self.rows or [[] for _ in arrivals]
-        for kept, some in zip(self.rows, arrivals, strict=True):
-            kept += [table for at in sorted(some) for table in some[at].rows]
+        self.kept = self.kept or [[] for _ in arrivals]
+        for kept, some in zip(self.kept, arrivals, strict=True):
+            kept += all_at_once(some).rows
         if not any(END in some for some in arrivals):
             return [{} for _ in arrivals]
-        return [{END: Arrival(kept)} for kept in self.rows]
+        return [{END: Arrival(kept)} for kept in self.kept]
 
 
 class LocalRun:
@@ -89,7 +89,7 @@ class LocalRun:
         self.outputs = [FlowOutput(one, self.graph, place) for place, one in enumerate(self.flows)]
         self.record = RunRecord(self.shards, UnreadableRows(self.graph))
         self.first: dict[Step, list[pa.Table]] = {}
-        self.until_end: dict[Step, AllAtOnce] = {}
+        self.until_end: dict[Step, UntilEnd] = {}
         if start is not None:
             self._show_corrections(start)
         self._save(0)
@@ -143,7 +143,7 @@ class LocalRun:
                 "run() needs a script, since a source of the flow has columns and no rows: write flow.run(script)"
             )
         if not self.flow.settings.replay:
-            self.until_end = {step: AllAtOnce() for step in self.graph.steps if step.stage.all_at_once}
+            self.until_end = {step: UntilEnd() for step in self.graph.steps if step.stage.all_at_once}
         self._entry(0, Elements(()), rows)
         if not self.flow.settings.replay or self.flow.settings.close_at_end:
             self._entry(1, Watermark(None), {leaf: table.slice(0, 0) for leaf, table in rows.items()})

@@ -65,6 +65,10 @@ class BroadcastOperator(ProcessOperator):
         """The rows of both inputs of one processing time."""
         return tuple(rows)
 
+    def count_entries(self, state: OperatorState) -> int:
+        """The number of keys in the state."""
+        return len(store_of(state, "keys"))
+
     def hashes(self, store: str, rows: pa.Table) -> np.ndarray:
         """The hashes by which the keys are found again; the shared state is one row."""
         return np.zeros(rows.num_rows, np.uint64) if store == OF_ALL_SHARDS else super().hashes(store, rows)

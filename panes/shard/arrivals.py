@@ -73,6 +73,16 @@ def arrivals(parcels: Sequence[Parcel], inputs: int = 1, whole: bool = False) ->
     return [{at: part.arrival(whole) for at, part in here.items()} for here in by_input]
 
 
+def all_at_once(arrivals: Mapping[int, Arrival]) -> Arrival:
+    """The rows of an input of a bounded step as one bundle, whatever their processing times.
+
+    >>> rows = [pa.table({"x": [x]}) for x in range(2)]
+    >>> [table["x"].to_pylist() for table in all_at_once({7: Arrival([rows[0]]), 5: Arrival([rows[1]])}).rows]
+    [[1], [0]]
+    """
+    return Arrival([table for at in sorted(arrivals) for table in arrivals[at].rows])
+
+
 def clock_of(parcels: Sequence[Parcel], now: int | None = None) -> int | None:
     """The processing time that `now` and the clocks of other sources have come to; None without both.
 
@@ -95,4 +105,4 @@ def reports_by_time(marks: pa.Table) -> dict[int, list[Report]]:
     return by_time
 
 
-__all__ = ["Arrival", "arrivals", "clock_of", "reports_by_time"]
+__all__ = ["Arrival", "all_at_once", "arrivals", "clock_of", "reports_by_time"]

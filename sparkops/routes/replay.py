@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 class Replay(Live):
     """Runs a flow over bounded input in order of processing time, as a stream would."""
 
+    is_at_once: ClassVar[bool] = False
+    """True if processing time does not count."""
+
     @property
     def ends(self) -> bool:
         """True if the watermark goes to the end of time after the last row."""
@@ -48,6 +51,7 @@ class Replay(Live):
             left_out=self.forms.get(step),
             schema=self.flow.schema,
             without_rows=self.without_rows(step),
+            at_once=self.is_at_once and step.stage.all_at_once,
         )
         # A task that runs again must give the same rows, so it gets its parcels in the same order.
         ordered = packed.repartition(len(self.ids), "shard").sortWithinPartitions("shard", "payload")
@@ -70,6 +74,8 @@ class Replay(Live):
 @dataclass(frozen=True, eq=False)
 class AtOnce(Replay):
     """Runs a flow over bounded input, all rows as one bundle at the end of time: for steps that are no groupings."""
+
+    is_at_once = True
 
     @property
     def ends(self) -> bool:

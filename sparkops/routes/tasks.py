@@ -15,7 +15,7 @@ from ...panes import Grouping
 from ...panes.grouping.final_panes import Final
 from ...panes.grouping.lift import Lift, keys_alone
 from ...panes.parcels import AT, MARKS, READS, Parcel
-from ...panes.shard.arrivals import Arrival, arrivals, clock_of
+from ...panes.shard.arrivals import Arrival, all_at_once, arrivals, clock_of
 from ...panes.shard.shard import END, Instant, Shard, by_bundle
 from ...panes.stage import Stage, StageLift
 from ...panes.state.operator import StatefulOperator
@@ -289,6 +289,8 @@ class Play:
     """The columns of the result, for rows that are left out beside it."""
     without_rows: pa.Table | None = None
     """The panes that stand for no rows, if a parcel asks for them."""
+    at_once: bool = False
+    """True if the rows of all inputs are one bundle at the end, also those of a step before."""
 
     passing: ClassVar[frozenset[str]] = frozenset()
     """The kinds of parcels that pass the step as they are."""
@@ -313,6 +315,8 @@ class Play:
             running = self._started(operator)
             parcels = shards.pop(shard)
             by_input, clock = self._arrivals(parcels), clock_of(parcels)
+            if self.at_once:
+                by_input = [{END: all_at_once(own)} for own in by_input]
             del parcels
             if self.ends:
                 by_input[0].setdefault(END, Arrival())

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import broadcast_flows
 import join_flows
 import pyarrow as pa
 import pytest
@@ -61,12 +62,16 @@ def check_history(flow: uc.Flow, tables: dict[str, pa.Table], r: random.Random, 
     return first.num_rows > 0
 
 
-@pytest.mark.parametrize("draw", [row_steps.draw_flow, join_flows.draw_flow], ids=["steps", "joins"])
+@pytest.mark.parametrize(
+    "draw",
+    [row_steps.draw_flow, join_flows.draw_flow, broadcast_flows.draw_flow],
+    ids=["steps", "joins", "broadcast"],
+)
 @pytest.mark.parametrize("seed", seeds(20, 2_000))
 def test_a_run_goes_on_after_its_history(draw: Any, seed: int, tmp_path: Path) -> None:
     r = random.Random(seed)
     weighted = r.random() < 0.5
-    count = 2 if draw is join_flows.draw_flow else 1
+    count = 1 if draw is row_steps.draw_flow else 2
     tables = {name: draw_rows(r, weighted, place) for place, name in enumerate("ab"[:count])}
     options = {"diff": "w" if weighted else None, "processing_time": "seen", "watermark": "1 minute"}
     flows = [uc.flow(SCHEMA, name=name, **options) for name in tables]

@@ -26,6 +26,23 @@ def judged(keyed: uc.Flow, told: uc.Flow) -> uc.Flow:
     return keyed.process(by="k", function=Judge, broadcast=told, allowed_lateness="12 ms")
 
 
+class Needs:
+    """Fails where no broadcast row has come before a row."""
+
+    output = pa.schema({"x": pa.int64()})
+    state = pa.schema({"x": pa.int64()})
+    shared = pa.schema({"rows": pa.int64()})
+
+    def on_broadcast(self, row: dict[str, Any], shared: dict[str, Any], ctx: Any) -> None:
+        shared["rows"] = (shared["rows"] or 0) + ctx.diff
+
+    def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: Any) -> None:
+        ctx.set_timer("last", ctx.time + 10**10, "event")
+
+    def on_timer(self, tag: str, ctx: Any) -> None:
+        ctx.emit({"x": ctx.shared["rows"] + 1})
+
+
 class History:
     """Random bundles as files of two sources, one of each to a batch, and the output that is expected of them."""
 
@@ -110,8 +127,10 @@ def test_a_batch_gives_the_rows_of_a_local_run(spark: SparkSession) -> None:
         assert len(want) > 2
         assert "Process(function=Ruled, by=('k',), " in there.explain()
         assert "join" not in there.explain()
-    there, here = (some[0] for some in (flows(frames), flows(tables)))
-    assert there.left_out.count() == here.run().left_out.num_rows
+    keyed, told = (uc.flow(rows, diff="w", name=name) for name, rows in frames.items())
+    needs = keyed.process(by="k", function=Needs, broadcast=told.window("1 minute").combine(x=uc.Sum("x")))
+    assert needs.df.count() > 0
+    assert needs.left_out.count() == 0
 
 
 def test_a_replay_gives_the_rows_of_a_local_run(spark: SparkSession) -> None:

@@ -138,6 +138,26 @@ def split(source: Source, **kinds: Any) -> Any:
     return source().process(by="k", function=running(1), outputs=outputs or None)
 
 
+def told(source: Source, broadcast: bool = True, **schema: Any) -> Any:
+    """A step with broadcast rows, or the same function beside them."""
+
+    class Told:
+        output = state = shared = pa.schema({"seen": pa.int64()})
+
+        def on_row(self, row: Any, state: Any, ctx: Any) -> None:
+            ctx.emit(state)
+
+        if broadcast:
+
+            def on_broadcast(self, row: Any, shared: Any, ctx: Any) -> None:
+                shared["seen"] = ctx.time
+
+    keyed, rules = source(name="a"), source(name="b", **schema)
+    if broadcast:
+        return keyed.process(by="k", function=Told, broadcast=rules)
+    return uc.union(keyed, rules).process(by="k", function=Told)
+
+
 def joined(source: Source, where: Any = None, **options: Any) -> Any:
     """A join of two inputs, the left one filtered."""
     left, right = source(name="a"), source(name="b").select("ts", "k", "v")
@@ -536,6 +556,10 @@ PAIRS: dict[str, Pair] = {
         "function has the name that it had, and computes otherwise (changed: on_row)",
         ("stage 1",),
     ),
+    "broadcast rows of process": Pair(
+        lambda s: told(s, broadcast=False), told, "it had no broadcast rows and has some (broadcast=)"
+    ),
+    "a column of broadcast rows": Pair(told, lambda s: told(s, schema=MORE), "its broadcast rows: column 'new' is new"),
     "an output of process": Pair(lambda s: split(s), lambda s: split(s, a=pa.int64()), ON),
     "an output of process that nothing reads": Pair(
         lambda s: split(s, a=pa.int64(), b=pa.int64()).output("a"), lambda s: split(s, a=pa.int64()).output("a"), ON

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from broadcast_flows import ruled
 from evolved_rows import drawn, left
 from row_steps import SCHEMA, START
 from seeds import seeds
@@ -206,3 +207,16 @@ def test_the_rows_of_a_join_of_windows_are_found_by_their_names(tmp_path: Path) 
     joined = made.seed.steps[-1].made_by
     table = pa.table({"key.0": ["a"], "key.1": ["w"], "value.0": [1], "value.1": [3]})
     assert list(user_columns("left", table, joined)) == ["k", "window", "n", "most"]
+
+
+def test_keys_leave_a_step_with_broadcast_rows_and_the_shared_state_stays(tmp_path: Path) -> None:
+    flow = ruled(*(uc.flow(SCHEMA, watermark="1 hour", name=name) for name in ("keyed", "told")))
+    rows = [{"ts": START, "k": k, "id": 1, "x": x} for k, x in (("a", 3), ("b", 5), ("b", 6))]
+    script = [uc.Elements(rows, input="keyed"), uc.Elements(rows[:1], input="told")]
+    made = deleted(flow.run(script), tmp_path, uc.col("k") == "a")
+    assert made.deleted == {"step 1, process()": 1}
+    assert made.remains[0] == "step 1, process(): its shared state, which has what on_broadcast() has put there"
+    assert made.remains[1].endswith(NOT_KEPT)
+    third = {"ts": START, "k": "b", "id": 1, "x": 7}
+    again = flow.run([uc.Elements([third], input="keyed")], start=made.seed)
+    assert again.select(["k", "id", "x"]).to_pylist() == [{"k": "b", "id": 1, "x": 5 + 6 + 7 - 3}]

@@ -51,6 +51,7 @@ def test_rule_97_98_calls_are_those_of_a_plain_loop(seed: int, function: Any) ->
         assert state.counts.dropped == plain.late
     assert plain.late > 0
     assert operator.count_entries(state) == 0
+    assert all(len(store) == 0 for store in state.stores.values() if store is not None)
 
 
 def test_rule_97_what_no_broadcast_row_changed_is_not_written_again() -> None:

@@ -90,6 +90,22 @@ def test_a_replay_in_shards_gives_the_rows_of_a_run_in_this_process(seed: int) -
     assert replays.replayed(flow) == replays.run_locally(flow, tables)
 
 
+@pytest.mark.parametrize("seed", seeds(8, 400))
+def test_with_a_watermark_of_each_batch_the_state_goes_on(seed: int) -> None:
+    r, names = random.Random(seed), ("keyed", "told")
+    entries = [(name, draw_rows(r, True, place)) for _ in range(3) for place, name in enumerate(names)]
+    stream, local = (
+        ruled(*(make(SCHEMA, name=name, watermark=uc.EachBatch(), diff="w", **options) for name in names))
+        for make, options in ((rows_flow, {"shards": 3}), (uc.flow, {}))
+    )
+    engine, found = Engine(stream, seed), list[pa.Table]()
+    for place, (name, rows) in enumerate(entries):
+        both = {one: rows if one == name else rows.slice(0, 0) for one in names}
+        found.append(engine.batch(both, START // 1000 + place)[0])
+    want = local.run([uc.Elements(rows, input=name) for name, rows in entries]).panes.select(found[0].column_names)
+    assert sorted(map(repr, pa.concat_tables(found).to_pylist())) == sorted(map(repr, want.to_pylist()))
+
+
 def test_left_out_has_each_bad_broadcast_row_once() -> None:
     keyed, told = (rows_flow(SCHEMA, name=name, watermark="1 hour", shards=3) for name in ("keyed", "told"))
     flow = ruled(keyed, told)

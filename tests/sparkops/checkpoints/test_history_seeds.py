@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import broadcast_flows
 import join_flows
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +34,7 @@ def check_on_spark(spark: SparkSession, seed: int, draw: Any, folder: Path) -> N
     """A flow goes on from a seed that Spark made of a history as from the one that was made here."""
     r = random.Random(seed)
     weighted = r.random() < 0.5
-    count = 2 if draw is join_flows.draw_flow else 1
+    count = 1 if draw is row_steps.draw_flow else 2
     tables = {name: draw_rows(r, weighted, place) for place, name in enumerate("ab"[:count])}
     options: dict[str, Any] = {"diff": "w" if weighted else None, "processing_time": "seen", "watermark": "1 minute"}
 
@@ -62,7 +63,11 @@ def check_on_spark(spark: SparkSession, seed: int, draw: Any, folder: Path) -> N
     assert bag(found) == bag(expected)
 
 
-@pytest.mark.parametrize("draw", [row_steps.draw_flow, join_flows.draw_flow], ids=["steps", "joins"])
+@pytest.mark.parametrize(
+    "draw",
+    [row_steps.draw_flow, join_flows.draw_flow, broadcast_flows.draw_flow],
+    ids=["steps", "joins", "broadcast"],
+)
 @pytest.mark.parametrize("seed", seeds(12, 300))
 def test_spark_makes_the_seed_of_a_run_here(spark: SparkSession, draw: Any, seed: int, tmp_path: Path) -> None:
     check_on_spark(spark, seed, draw, tmp_path)
