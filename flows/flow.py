@@ -34,6 +34,7 @@ from ..panes.grouping.stage import GroupingStage, OpenGrouping
 from ..panes.in_order.in_order import InOrder
 from ..panes.in_order.stage import InOrderStage
 from ..panes.join.join import SIDES, key_pairs
+from ..panes.process.broadcast import PORTS
 from ..panes.process.process import Process
 from ..panes.process.stage import ProcessStage
 from ..panes.remember.remember import Remember
@@ -316,7 +317,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         if broadcast is None:
             return self._stepped(ProcessStage, make, options, "process()")
         _check_join("process", "flow.process(..., broadcast=models)", broadcast, options, ("allowed_lateness",))
-        return self._joined(broadcast, "process(broadcast=)", lambda sides: broadcast_stage(sides, make, options))
+        return self._joined(broadcast, "process(broadcast=)", partial(broadcast_stage, make, options), PORTS)
 
     def rolling(
         self,
@@ -623,17 +624,19 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         make = partial(Rolled, combiners, bounded=self._is_bounded, **options)
         return self._stepped(RolledStage, make, {} if lateness is None else {"allowed_lateness": lateness}, who)
 
-    def _sides(self, other: Flow, who: str) -> tuple[tuple[Flow, ...], list[JoinSide]]:
+    def _sides(self, other: Flow, who: str, names: Sequence[str] = SIDES) -> tuple[tuple[Flow, ...], list[JoinSide]]:
         """This flow and another one, as the inputs of a step, and what such a step looks at."""
-        named = [with_name(flow, name) for flow, name in zip((self, other), SIDES, strict=True)]
+        named = [with_name(flow, name) for flow, name in zip((self, other), names, strict=True)]
         inputs = tuple(without_counts(followed_flow(flow)) for flow in named)
         check_sources([leaf for flow in inputs for leaf in leaves_of(flow)], who)
         sides = [JoinSide.of(flow) for flow in inputs]
         return inputs, sides
 
-    def _joined(self, other: Flow, who: str, make: Callable[[Sequence[JoinSide]], Joined]) -> Flow:
+    def _joined(
+        self, other: Flow, who: str, make: Callable[[Sequence[JoinSide]], Joined], names: Sequence[str] = SIDES
+    ) -> Flow:
         """The flow of a stage over this flow and another one."""
-        inputs, sides = self._sides(other, who)
+        inputs, sides = self._sides(other, who, names)
         stage, schema, settings = make(sides)
         source = FlowSource(schema=schema, inputs=inputs, output=stage.output(), stage=stage)
         return Flow(source=source, settings=settings, source_schema=schema, transforms=stage.shown)

@@ -71,7 +71,7 @@ def join_asof_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> Jo
     return _joined(sides, JoinAsofStage((), JoinAsof(**_all_options(sides, options))))
 
 
-def broadcast_stage(sides: Sequence[JoinSide], make: Callable[..., Process], options: Mapping[str, Any]) -> Joined:
+def broadcast_stage(make: Callable[..., Process], options: Mapping[str, Any], sides: Sequence[JoinSide]) -> Joined:
     """The stage of `process` with broadcast rows, the second side, with the options that a user gave."""
     keyed, broadcast = sides
     for side, name in ((keyed, "rows with keys"), (broadcast, "broadcast rows")):

@@ -19,6 +19,9 @@ from ..rows.equal_rows import netted
 from ..rows.options import AdmittedRows, Columns, RowOptions
 from .shared import Shared
 
+PORTS = ("keyed", "broadcast")
+"""The names of the inputs of a step with broadcast rows."""
+
 
 @dataclass(frozen=True)
 class BroadcastInput:
@@ -88,4 +91,4 @@ class BroadcastLift(RowLift):
         return [(shard, Parcel("rows", part)) for shard, part in enumerate(parts) if part.num_rows]
 
 
-__all__ = ["BroadcastInput", "BroadcastLift", "BroadcastRows", "in_order"]
+__all__ = ["PORTS", "BroadcastInput", "BroadcastLift", "BroadcastRows", "in_order"]

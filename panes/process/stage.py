@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...windows import Span
 from ..row_lift import RowLift
 from ..rows.stage import RowStage
-from .broadcast import BroadcastLift
+from .broadcast import PORTS, BroadcastLift
 from .broadcast_operator import BroadcastOperator
 from .operator import ProcessOperator
 from .outputs import OutputRows
@@ -52,7 +52,7 @@ class ProcessStage(RowStage):
 
     @property
     def sides(self) -> tuple[str, ...]:
-        return ("keyed", "broadcast")
+        return PORTS
 
     @property
     def all_at_once(self) -> bool:

@@ -50,3 +50,9 @@ def draw_flow(r: random.Random, sources: list[uc.Flow]) -> uc.Flow:
     if r.random() < 0.4:
         flow = flow.output("last")
     return draw_step(r, flow) if r.random() < 0.5 else flow
+
+
+def draw_alone(r: random.Random, sources: list[uc.Flow]) -> uc.Flow:
+    """A step with broadcast rows over two sources, and its rows or those of an output."""
+    flow = ruled(*sources[:2])
+    return flow.output("last") if r.random() < 0.5 else flow

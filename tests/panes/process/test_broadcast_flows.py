@@ -254,3 +254,12 @@ def test_explain_names_both_inputs() -> None:
     assert "source: stage 1, Process(function=Ruled, by=('k',), " in text
     assert "broadcast=BroadcastInput(time='ts', diff=None)" in text
     assert text.count("    source: ") == 2
+
+
+def test_inputs_without_names_have_those_of_the_step() -> None:
+    keyed, told = uc.flow(KEYED, diff="w"), uc.flow(BROADCAST, diff="w")
+    script = [
+        uc.Elements(table_of([(4, 1, 3, 1)], BROADCAST), input="broadcast"),
+        uc.Elements(table_of([(5, "a", 5, 1)], KEYED), input="keyed"),
+    ]
+    assert judged(keyed, told).run(script)["what"].to_pylist() == ["row"]

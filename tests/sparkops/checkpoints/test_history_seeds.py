@@ -65,7 +65,7 @@ def check_on_spark(spark: SparkSession, seed: int, draw: Any, folder: Path) -> N
 
 @pytest.mark.parametrize(
     "draw",
-    [row_steps.draw_flow, join_flows.draw_flow, broadcast_flows.draw_flow],
+    [row_steps.draw_flow, join_flows.draw_flow, broadcast_flows.draw_alone],
     ids=["steps", "joins", "broadcast"],
 )
 @pytest.mark.parametrize("seed", seeds(12, 300))
