@@ -12,7 +12,10 @@ import uncombine as uc
 
 
 class Ruled:
-    """Emits the total of each key above the shared total: at every third row, for broadcast rows, and at last."""
+    """Emits rows less the shared total, and the totals of keys less it: for broadcast rows, and at last.
+
+    The order of the rows of one key and time does not count: those of a step before come from several shards.
+    """
 
     output = pa.schema({"id": pa.int64(), "x": pa.int64()})
     outputs = {"last": output}  # noqa: RUF012
@@ -31,8 +34,8 @@ class Ruled:
     def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: Any) -> None:
         state["x"] = (state["x"] or 0) + (row["x"] or 0) * ctx.diff
         state["rows"] = (state["rows"] or 0) + 1
-        if state["rows"] % 3 == 0:
-            ctx.emit({"id": ctx.shared["rows"], "x": state["x"] - (ctx.shared["x"] or 0)})
+        if (row["x"] or 0) % 3 == 0:
+            ctx.emit({"id": ctx.shared["rows"], "x": (row["x"] or 0) - (ctx.shared["x"] or 0)})
         ctx.set_timer("last", ctx.time + 60 * SECOND, "event")
 
     def on_timer(self, tag: str, ctx: Any) -> None:
