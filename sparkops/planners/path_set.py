@@ -57,7 +57,7 @@ class PathSet:
 
     def has(self, hashes: np.ndarray) -> np.ndarray:
         """True for each hash that is in the set."""
-        return np.isin(hashes, self.hashes)
+        return np.isin(hashes, self.hashes, kind="sort")  # the other kind fails in numpy 2.0 for 64 bits without a sign
 
     def both(self, other: PathSet) -> PathSet:
         """The paths of both sets together."""
