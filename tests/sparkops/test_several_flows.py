@@ -96,7 +96,7 @@ def test_a_union_of_two_flows(spark: SparkSession, tmp_path: Path) -> None:
     assert last is not None
     assert {name: flow.files_skipped for name, flow in last.flows.items()} == {"flow #1": 1, "flow #2": 2}
     assert last.files_skipped == 3
-    assert "; flow #1, 1 files skipped: 121 rows in, " in str(last)
+    assert "; flow #1, 1 file skipped: 121 rows in, " in str(last)
     assert "; flow #2, 2 files skipped: 61 rows in, " in str(last)
     with pytest.raises(uc.UncombineError, match=r"2 flows, 'flow #1' and 'flow #2'.*flows\['flow #1'\]\.stages"):
         last.stages
