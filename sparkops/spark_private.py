@@ -31,7 +31,7 @@ _UTC = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).par
 def arrow_of(kind: DataType) -> pa.DataType:
     """The Arrow type for a type of Spark; timestamps are in UTC. Raises TypeError if there is none.
 
-    Since 4.2 `to_arrow_type` takes the time zone of timestamps and must be given one; 4.1 knows only UTC.
+    Since 4.2 `to_arrow_type` takes the time zone of timestamps and must be given one; before, it knows only UTC.
 
     >>> from pyspark.sql.types import LongType, TimestampType
     >>> arrow_of(LongType()), arrow_of(TimestampType())
@@ -43,7 +43,7 @@ def arrow_of(kind: DataType) -> pa.DataType:
 def spark_of(kind: pa.DataType) -> DataType:
     """Spark's type for an Arrow type; a timestamp without a time zone keeps none. Raises TypeError if there is none.
 
-    In 4.1 `from_arrow_type` makes every timestamp one in the session's time zone by default; since 4.2
+    Before 4.2 `from_arrow_type` makes every timestamp one in the session's time zone by default; since then
     it takes a timestamp as it is.
 
     >>> import pyarrow as pa
@@ -99,6 +99,25 @@ def lacks_file_system(spark: SparkSession, folder: str) -> bool:
     except Exception:  # of py4j
         return True
     return False
+
+
+def renaming_writer(spark: SparkSession) -> str | None:
+    """The class of Spark that writes files of a checkpoint by renaming them; None if there is none, or no JVM.
+
+    4.1 moved it into the package `checkpointing`.
+
+    >>> import uncombine as uc
+    >>> renaming_writer(uc.session()).rpartition(".")[2]
+    'FileSystemBasedCheckpointFileManager'
+    """
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return None
+    for package in ("checkpointing.", ""):
+        name = f"org.apache.spark.sql.execution.streaming.{package}FileSystemBasedCheckpointFileManager"
+        with suppress(Exception):  # of py4j
+            return str(jvm.java.lang.Class.forName(name).getName())
+    return None
 
 
 def pickled(value: Any) -> bytes:

@@ -23,7 +23,7 @@ try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
 
     LIMITS = True
-except ImportError:  # Spark 4.1 takes all that a source offers as one batch
+except ImportError:  # before 4.2 Spark takes all that a source offers as one batch
     LIMITS = False
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
@@ -56,7 +56,7 @@ class PlannedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, planner: Planner) -> None:
         self.planner = planner
         self.last: Offset | None = None
-        """The end of the last batch that Spark asked for, which it does not name in version 4.1."""
+        """The end of the last batch that Spark asked for, which it does not name before 4.2."""
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return self.planner.begin()

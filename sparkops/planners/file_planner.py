@@ -85,7 +85,7 @@ class FilePlanner(Planner):
 
     def tasks(self, start: Offset, end: Offset) -> Sequence[pa.RecordBatch]:
         before, after = FileOffset.of(start), FileOffset.of(end)
-        # Without a start of its own, Spark 4.1 may ask for an offset over files that are read.
+        # Without a start of its own, Spark before 4.2 may ask for an offset over files that are read.
         read = before.has(hashes_of(list(after.files)))
         parts = in_parts([file for file, known in zip(after.files.items(), read, strict=True) if not known], self.cores)
         rows = [[_row(path=path) for path in part] for part in parts]

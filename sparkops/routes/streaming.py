@@ -37,7 +37,7 @@ from .tasks import LiftLive, alone, batches_of
 from .thin_processor import thin
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, GroupedData, SparkSession
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,8 @@ class StreamRoute(Live):
 
     def run_step(self, step: Step, packed: DataFrame, then: LiftLive | None) -> DataFrame:
         require_rocksdb(self.input.spark)
-        task = self.task(step, then)
+        task, shards = self.task(step, then), by_shard(packed)
         schema = PACKED if task.columns is None else task.columns.schema
-        shards = packed.groupBy("shard")
         rows = shards.transformWithStateInPandas(thin(ShardProcessor(task)), schema, "append", self._time_mode)
         metric = self.metric(str(step.number))
         if step.stage.drops_late:
@@ -179,6 +178,17 @@ def names_of_inputs(step: Step) -> list[str | None]:
 
 def _lift(live: LiftLive) -> StageLift:
     return live.lift
+
+
+def by_shard(packed: DataFrame) -> GroupedData:
+    """The packed rows of each shard; raises if Spark has no stateful processors for them."""
+    shards = packed.groupBy("shard")
+    if not hasattr(shards, "transformWithStateInPandas"):
+        raise InvalidArgument(
+            "a streaming flow in a session of Spark Connect needs Spark 4.1: run it in a session beside its JVM, such "
+            "as that of spark-submit or, on Databricks, of a cluster with dedicated access mode"
+        )
+    return shards
 
 
 def require_rocksdb(spark: SparkSession) -> None:

@@ -29,7 +29,7 @@ from .live import united
 from .shard_processor import ShardTask
 from .shard_rows import PACKED, counts, without_counts
 from .shards_of_steps import ShardsOfSteps
-from .streaming import ShowPanes, StreamRoute, names_of_inputs, require_rocksdb
+from .streaming import ShowPanes, StreamRoute, by_shard, names_of_inputs, require_rocksdb
 from .tasks import LiftLive
 from .thin_processor import thin
 
@@ -107,8 +107,7 @@ class TogetherRoute(StreamRoute):
     def _level(self, steps: Sequence[Step], packed: DataFrame) -> DataFrame:
         """The packed rows after the steps of one depth."""
         processor = ShardsOfSteps(tuple(map(self.task, steps)))
-        shards = packed.groupBy("shard")
-        rows = shards.transformWithStateInPandas(thin(processor), PACKED, "append", self._time_mode)
+        rows = by_shard(packed).transformWithStateInPandas(thin(processor), PACKED, "append", self._time_mode)
         for step in steps:
             metric = self.metric(str(step.number))
             if step.stage.drops_late:

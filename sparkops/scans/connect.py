@@ -16,7 +16,7 @@ from ..spark_private import messages
 from .scan import COMPARISONS, FLIPPED, STREAM_OPTIONS, NoScan, Scan, all_of, condition
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _WHOLE = ("byte", "short", "integer", "long")
@@ -46,7 +46,7 @@ def scan_of(df: DataFrame) -> Scan:
     if not streaming and any(frame.storageLevel.useMemory or frame.storageLevel.useDisk for frame in frames):
         raise NoScan("it is cached")
     schema = frames[-1].schema
-    columns, filter = _followed(steps, schema, message.common.plan_id)
+    columns, filter = _followed(df.sparkSession, steps, schema, message.common.plan_id)
     if streaming:
         return Scan(
             paths=tuple(source.paths),
@@ -67,6 +67,7 @@ def scan_of(df: DataFrame) -> Scan:
 class _Columns:
     """The columns after each step so far, by the number of its plan, and those after the last one."""
 
+    spark: SparkSession
     of_plans: dict[int, dict[str, str]]
     last: dict[str, str]
 
@@ -76,13 +77,18 @@ class _Columns:
             return self.last
         if named.plan_id not in self.of_plans:
             raise NoScan("it names a column of another DataFrame")
-        return self.of_plans[named.plan_id]
+        columns = self.of_plans[named.plan_id]
+        if columns != self.last and self.spark.version.startswith("4.0."):
+            raise NoScan("it names a column as it was before, which Spark 4.0 takes by its name now")
+        return columns
 
 
-def _followed(steps: list[Any], schema: StructType, plan: int) -> tuple[dict[str, str], Expr | None]:
+def _followed(
+    spark: SparkSession, steps: list[Any], schema: StructType, plan: int
+) -> tuple[dict[str, str], Expr | None]:
     """The columns and the condition after the steps, which are given from the last to the first."""
     columns = {name: name for name in schema.names}
-    scope = _Columns({plan: columns}, columns)
+    scope = _Columns(spark, {plan: columns}, columns)
     conditions: list[Expr] = []
     for step in reversed(steps):
         match step.WhichOneof("rel_type"):

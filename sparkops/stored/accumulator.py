@@ -41,8 +41,9 @@ class Accumulator(NamedOptions):
 
     Given a DataFrame, a verb gives a DataFrame: the keys and one accumulator for each, in a struct column whose
     metadata names the combiner. Null is a key of its own, NaN equals NaN, and a key has no row if all of its rows are
-    retracted. Given a column, or the name of one, it gives an expression, which can see no metadata; each row says by a
-    hash which combiner made it. Accumulators of two combiners are never mixed, and null is the accumulator of no rows.
+    retracted. Given a column, or the name of one, it gives an expression, which needs Spark 4.1 and can see no
+    metadata; each row says by a hash which combiner made it. Accumulators of two combiners are never mixed, and null is
+    the accumulator of no rows.
 
     Parameters
     ----------
@@ -281,7 +282,7 @@ class Accumulator(NamedOptions):
         It takes the input columns by name (`f(x="height", y="weight")`), or in the order of
         `combiner.bind(schema).columns`; for a combiner that reads no column, any one column, whose rows it counts. The
         result is that of `add` and `extract`, to the last bit. A group must fit into the memory of a worker; of
-        `extract(add(df, by=...))` it need not.
+        `extract(add(df, by=...))` it need not. Spark has such functions since 4.1.
 
         Examples
         --------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 import numpy as np
 import pyarrow as pa
+import pyspark
 
 from ...combiners.combiner import Bound
 from ...combiners.rows.groups import Groups
@@ -15,6 +16,13 @@ from ...errors import InvalidArgument, TypeMismatch
 from ..sql_types import conform, scalar, spark_type
 from ..tuning.thin_function import thin_function
 from .codec import Maker
+
+try:
+    from pyspark.sql.functions import arrow_udf
+
+    EXPRESSIONS = True
+except ImportError:  # Spark 4.0 has no UDFs of Arrow columns
+    EXPRESSIONS = False
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -81,8 +89,11 @@ def aggregate(bound: Bound) -> Udf:
 
 def arrow_udf_of(function: Callable[..., Any], bound: Bound, output: pa.DataType) -> Udf:
     """A function of Arrow columns as a UDF. Spark reads the kind of UDF from its annotations."""
-    from pyspark.sql.functions import arrow_udf
-
+    if not EXPRESSIONS:
+        raise InvalidArgument(
+            f"accumulators as expressions of columns need Spark 4.1, and this is PySpark {pyspark.__version__}: give "
+            "the verbs of uc.Accumulator DataFrames, such as extract(add(df, by='user'))"
+        )
     thin: Any = thin_function(function)
     thin.__name__ = type(bound.combiner).__name__
     thin.__signature__, thin.__annotations__ = signature(function), get_type_hints(function)

@@ -16,7 +16,7 @@ from ...combiners.rows.groups import Groups, group_rows
 from ...combiners.rows.key_codes import normal_keys
 from ...errors import InvalidArgument, TypeMismatch, require_column
 from ..pieces import pieces
-from ..sql_types import arrow_type, conform
+from ..sql_types import arrow_type, conform, passed, spark_type
 from ..tuning.thin_function import thin_function
 from ..tuning.worker import ready
 from . import column_expressions
@@ -77,11 +77,26 @@ def uncombine(maker: Maker, name: str, stored: DataFrame, others: DataFrame, by:
 def extract(maker: Maker, name: str, stored: DataFrame) -> DataFrame:
     """The DataFrame with results for accumulators, without the rows whose accumulator is of no rows."""
     has_rows = F.coalesce(F.col(_quoted(name))["rows"], F.lit(0)) != 0
+    if not column_expressions.EXPRESSIONS:
+        return _extracted_rows(maker, name, stored.where(has_rows))
     shown = [
         column_expressions.extract(maker, name, _quoted(name)) if other == name else F.col(_quoted(other))
         for other in stored.columns
     ]
     return stored.where(has_rows).select(*shown)
+
+
+def _extracted_rows(maker: Maker, name: str, stored: DataFrame) -> DataFrame:
+    """Results for accumulators in whole rows, which go through Python where Spark has no UDFs of Arrow columns."""
+    result = StructField(name, spark_type(maker.bound.output, f"the result of {maker.bound.combiner!r}"))
+    at, schema = stored.columns.index(name), StructType([result if f.name == name else f for f in stored.schema])
+
+    def extract(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        for table in tables:
+            column = maker.extract(conform(table[name], maker.type))
+            yield from passed(table.set_column(at, name, column)).to_batches()
+
+    return _through(stored, stored.columns, extract, schema)
 
 
 @dataclass(frozen=True)

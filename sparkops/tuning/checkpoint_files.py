@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 WAY = "spark.sql.streaming.checkpointFileManagerClass"
 
-BY_RENAMES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-
 REPLACING = "org.apache.hadoop.fs.LocalFileSystem"
 """Files on a local disk, of which one that is renamed replaces another."""
 
@@ -34,13 +32,15 @@ def fit_for(folder: str, spark: SparkSession) -> Iterator[None]:
 
     A query keeps the settings that it is started with.
     """
-    from ..spark_private import file_system
+    from ..spark_private import file_system, renaming_writer
 
     with _starting:
-        if spark.conf.get(WAY, None) is not None or file_system(spark, folder) != REPLACING:
+        fits = spark.conf.get(WAY, None) is None and file_system(spark, folder) == REPLACING
+        by_renames = renaming_writer(spark) if fits else None
+        if by_renames is None:
             yield
             return
-        spark.conf.set(WAY, BY_RENAMES)
+        spark.conf.set(WAY, by_renames)
         try:
             yield
         finally:

@@ -37,7 +37,7 @@ from uncombine.sparkops.planners.file_planner import FilePlanner
 from uncombine.sparkops.planners.planner import Offset
 
 ONCE = {"availableNow": True}
-limited = pytest.mark.skipif(not LIMITS, reason="Spark 4.1 has no limits of batches")
+limited = pytest.mark.skipif(not LIMITS, reason="limits of batches need Spark 4.2")
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from changes import debezium_keyed, history, net, weighted
 from programs import program
 
 import uncombine as uc
+from uncombine.sparkops.stored.column_expressions import EXPRESSIONS
 from uncombine.sparkops.tables.live_table import FarBatches
 from uncombine.sparkops.tables.table_start import TableStart
 from uncombine.tables import Layout, target_of
@@ -51,7 +52,10 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     # Four rows, one of them without a time: the window of "a" is complete, and that of "b" still held.
     mark = str(datetime(1970, 1, 1, 0, 2, 59, tzinfo=UTC))
     said = json.loads(ran.stdout.splitlines()[-1])
-    assert said == [0, 1, [[4, 1, 1, 0, 1, mark], [1, 0, 0, 0, 1, mark]], [True, True]]
+    if EXPRESSIONS:
+        assert said == [0, 1, [[4, 1, 1, 0, 1, mark], [1, 0, 0, 0, 1, mark]], [True, True]]
+    else:  # as in Spark 4.0
+        assert said.startswith("a streaming flow in a session of Spark Connect needs Spark 4.1: run it in a session ")
     results: dict[str, Any] = {"n": uc.Count(), "mid": uc.Median("x")}
     parts = cut(table, 3, 1)
     flow, fixed = bounded_flow(parts, "ts"), uc.Fixed("1 hour")
@@ -73,14 +77,16 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
     assert plain(by_key) == plain(uc.aggregate(table, by="k", **results))
     assert pc.sum(by_key["n"]).as_py() == table.num_rows
     frame = table.select(["k", "ts", "x"]).to_pandas()
-    for of in pq.read_table(tmp_path / "rolling.parquet").to_pylist():
-        same_key = frame["k"].isna() if of["k"] is None else frame["k"] == of["k"]
-        assert of["mid"] == frame[same_key & (frame["ts"].dt.hour <= of["hour"])]["x"].median()
     later, whole = pq.read_table(tmp_path / "later.parquet").to_pylist(), frame.groupby("k", dropna=False)["x"].median()
     assert later
     for of in later:
         same_key = frame["k"].isna() if of["k"] is None else frame["k"] == of["k"]
         assert of["mid"] == frame[same_key & (frame["ts"].dt.hour > 0)]["x"].median()
+    if not EXPRESSIONS:
+        return
+    for of in pq.read_table(tmp_path / "rolling.parquet").to_pylist():
+        same_key = frame["k"].isna() if of["k"] is None else frame["k"] == of["k"]
+        assert of["mid"] == frame[same_key & (frame["ts"].dt.hour <= of["hour"])]["x"].median()
     twice = sorted(map(str, pq.read_table(tmp_path / "plain.parquet").to_pylist()))
     by_pandas = [{"k": None if key != key else key, "mid": middle} for key, middle in whole.items()]
     assert twice == sorted(map(str, 2 * by_pandas))
@@ -88,6 +94,7 @@ def test_flows_through_a_connect_server(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.spark
+@pytest.mark.skipif(not EXPRESSIONS, reason="streams through Spark Connect need Spark 4.1")
 @pytest.mark.parametrize("url", ["duckdb:///{}/a.db#t", "delta:{}/t"])
 def test_a_live_table_through_a_connect_server(
     url: str, tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch

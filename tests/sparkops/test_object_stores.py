@@ -138,7 +138,7 @@ def test_only_the_parts_that_can_have_rows_are_read(spark: SparkSession, store: 
     assert sent("v", "more", condition=uc.col("k") == 1) < every * 3 / 4
 
 
-@pytest.mark.skipif(not LIMITS, reason="Spark 4.1 has no limits of batches")
+@pytest.mark.skipif(not LIMITS, reason="limits of batches need Spark 4.2")
 def test_a_stream_goes_on_where_it_was(spark: SparkSession, store: Store, tmp_path: Path) -> None:
     def again(**options: Any) -> Counter[tuple[int, int, int]]:
         path = f"s3://bucket/parquet{store.parameters}"

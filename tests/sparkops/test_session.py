@@ -17,7 +17,7 @@ from streams import changed
 
 import uncombine as uc
 from uncombine.sparkops.inputs import DataFrameInput
-from uncombine.sparkops.routes.streaming import require_rocksdb
+from uncombine.sparkops.routes.streaming import by_shard, require_rocksdb
 from uncombine.sparkops.session import setting, shuffle_partitions
 
 
@@ -165,3 +165,16 @@ def test_a_setting_that_a_service_hides_is_as_one_that_is_not_set() -> None:
     assert setting(hidden, "spark.sql.ansi.enabled", "true") == "true"
     assert shuffle_partitions(hidden) == 200
     require_rocksdb(hidden)
+
+
+def test_a_client_that_has_no_stateful_processors() -> None:
+    """As that of Spark Connect in 4.0."""
+
+    class Frame:
+        @staticmethod
+        def groupBy(name: str) -> object:
+            return object()
+
+    frame: Any = Frame
+    with pytest.raises(uc.errors.InvalidArgument, match=r"session of Spark Connect needs Spark 4\.1: run it"):
+        by_shard(frame)

@@ -15,11 +15,11 @@ from streams import changed, panes_by_batch, read_stream, started, written
 
 import uncombine as uc
 from uncombine.sparkops.session import PROVIDER
-from uncombine.sparkops.tuning.checkpoint_files import BY_RENAMES, WAY
+from uncombine.sparkops.spark_private import renaming_writer
+from uncombine.sparkops.tuning.checkpoint_files import WAY
 
 HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-BY_CONTEXT = BY_RENAMES.replace("FileSystemBased", "FileContextBased")
 
 
 def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
@@ -30,7 +30,7 @@ def run(spark: SparkSession, files: Path, out: Path) -> pa.Table:
 
 SETTINGS = {
     "no changelog": {CHANGELOG: "false"},
-    "checkpoints as Spark writes them": {WAY: BY_CONTEXT},
+    "checkpoints as Spark writes them": {WAY: "FileContextBased"},
     "not adaptive": {"spark.sql.adaptive.enabled": "false"},
     "times without a zone": {"spark.sql.timestampType": "TIMESTAMP_NTZ"},
     "10 rows to a record batch": {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"},
@@ -50,6 +50,8 @@ def test_settings_that_change_nothing(spark: SparkSession, tmp_path: Path, setti
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
     tables = closed(batches(5, 3))
     files = written(tables[:2], tmp_path / "files")
+    if WAY in settings:
+        settings = settings | {WAY: str(renaming_writer(spark)).replace("FileSystemBased", settings[WAY])}
     with changed(spark, settings):
         run(spark, files, tmp_path)
         pq.write_table(tables[2], files / "later.parquet")

@@ -28,6 +28,7 @@ from uncombine.sparkops.spark_private import (
     messages,
     on_progress,
     pickled,
+    renaming_writer,
     session_id,
     spark_of,
     travels_by_value,
@@ -82,6 +83,13 @@ def test_the_class_for_the_files_of_a_folder(spark: SparkSession) -> None:
     lacking = [lacks_file_system(spark, f"{scheme}/tmp") for scheme in ("", "file://", "nowhere://")]
     assert lacking == [False, False, True]
     assert not lacks_file_system(cast(Any, object()), "nowhere://tmp")
+
+
+def test_the_class_that_writes_a_checkpoint_by_renames(spark: SparkSession) -> None:
+    name = renaming_writer(spark)
+    assert name is not None
+    assert name.endswith(".FileSystemBasedCheckpointFileManager")
+    assert renaming_writer(cast(Any, object())) is None
 
 
 def test_the_plan_of_a_dataframe(spark: SparkSession) -> None:

@@ -16,7 +16,8 @@ from streams import changed
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 from uncombine.sparkops import stream_writer
-from uncombine.sparkops.tuning.checkpoint_files import BY_RENAMES, WAY
+from uncombine.sparkops.spark_private import renaming_writer
+from uncombine.sparkops.tuning.checkpoint_files import WAY
 from uncombine.sparkops.tuning.quiet_start import quiet_start
 
 
@@ -89,7 +90,9 @@ def test_a_query_is_started_in_the_way_that_fits_its_folder(
             with changed(spark, {everywhere: other}):
                 writer().option("checkpointLocation", folder).start("out")
     writer().format("noop").start()
-    assert found == [BY_RENAMES] * 5 + [None] * 5 + [BY_RENAMES]
+    by_renames = renaming_writer(spark)
+    assert by_renames is not None
+    assert found == [by_renames] * 5 + [None] * 5 + [by_renames]
 
 
 def test_the_usual_lines_of_a_start_are_left_out(capfd: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,9 @@ from pyspark.sql import functions as F
 
 import uncombine as uc
 from uncombine.sparkops.sql_types import spark_type
+from uncombine.sparkops.stored.column_expressions import EXPRESSIONS
+
+pytestmark = pytest.mark.skipif(not EXPRESSIONS, reason="expressions of accumulators need Spark 4.1")
 
 
 def calls(combiners: dict[str, uc.Combiner], table: pa.Table, df: Any) -> list[Any]:

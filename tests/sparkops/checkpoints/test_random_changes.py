@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
+from uncombine.sparkops.planners.data_source import LIMITS
 
 OPTIONS: dict[str, Any] = {"watermark": "30 seconds", "diff": "w"}
 
@@ -42,7 +43,7 @@ class Streams:
         return self.folder / f"checkpoint-{self.number}"
 
     def flow(self, spec: Spec) -> uc.Flow:
-        source = uc.Files(str(self.files), order="name", max_files_per_batch=2)
+        source = uc.Files(str(self.files), order="name", max_files_per_batch=2 if LIMITS else None)
         tuning = uc.Tuning(shards=self.shards)
         return spec.over(uc.flow(source, spark=self.spark, streaming=True, tuning=tuning, **OPTIONS))
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.sparkops.planners.data_source import LIMITS
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64(), "diff": pa.int64()})
 BATCHES = [
@@ -50,6 +51,7 @@ def told(comparison: uc.Comparison) -> Any:
 
 
 @pytest.mark.full
+@pytest.mark.skipif(not LIMITS, reason="limits of batches need Spark 4.2")
 def test_two_flows_over_one_source_are_compared_as_they_go(spark: SparkSession, tmp_path: Path) -> None:
     for number, rows in enumerate(BATCHES):
         pq.write_table(table(rows), tmp_path / f"{number}.parquet")

@@ -52,7 +52,7 @@ def rows(reader: PlannedReader, start: Offset, end: Offset) -> list[int]:
     return [row["n"] for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
 
 
-@pytest.mark.skipif(not LIMITS, reason="Spark 4.1 has no limits")
+@pytest.mark.skipif(not LIMITS, reason="limits of batches need Spark 4.2")
 def test_spark_names_the_start_and_the_limit() -> None:
     reader = PlannedReader(Counting(5, most=2))
     start, got = reader.initialOffset(), list[list[int]]()
@@ -63,7 +63,7 @@ def test_spark_names_the_start_and_the_limit() -> None:
     assert rows(reader, start, start) == []
 
 
-@pytest.mark.skipif(not LIMITS, reason="Spark 4.1 has no limits")
+@pytest.mark.skipif(not LIMITS, reason="limits of batches need Spark 4.2")
 def test_without_a_limit_a_batch_has_all_that_is_there() -> None:
     reader = PlannedReader(Counting(5))
     assert reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit()) == {"n": 5, "new": 5}

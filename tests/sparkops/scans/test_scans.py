@@ -155,7 +155,7 @@ def test_what_may_differ_is_left_to_spark(spark: SparkSession, tmp_path: Path) -
 
     cached = df.select("ts", "k").cache()
     left = {
-        "the option mergeSchema": spark.read.option("mergeSchema", "true").parquet(path),
+        "the option mergeSchema": spark.read.schema(df.schema).option("mergeSchema", "true").parquet(path),
         "the option pathGlobFilter": spark.read.option("pathGlobFilter", "1*").parquet(path),
         "the option recursiveFileLookup": spark.read.option("recursiveFileLookup", "true").parquet(path),
         "the option modifiedAfter": spark.read.option("modifiedAfter", "2000-01-01T00:00:00").parquet(path),

@@ -25,7 +25,11 @@ from uncombine.combiners import read_repr as spelled
 from uncombine.combiners.rows.groups import Groups
 from uncombine.sparkops.sql_types import bind
 from uncombine.sparkops.stored import codec as maker
+from uncombine.sparkops.stored import column_expressions
 from uncombine.sparkops.stored import dataframes as accumulated
+from uncombine.sparkops.stored.column_expressions import EXPRESSIONS
+
+expressions = pytest.mark.skipif(not EXPRESSIONS, reason="expressions of accumulators need Spark 4.1")
 
 SCORES = "user string, day int, score long, size long, diff long"
 
@@ -88,6 +92,7 @@ def test_every_combiner_through_parquet(spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.daily
+@expressions
 def test_every_combiner_through_columns(spark: SparkSession) -> None:
     table, combiners = every.rows(200, seed=12), retractable(every.rows(0, 0), every.ONE_OF_EACH)
     df = every.frame(spark, table)
@@ -105,6 +110,7 @@ def test_every_combiner_through_columns(spark: SparkSession) -> None:
     assert every.differing(combiners, found, expected, table) == []
 
 
+@expressions
 def test_every_combiner_over_a_window(spark: SparkSession) -> None:
     """Stored parts that roll: each frame has the results of its own rows, and its columns know their makers."""
     table, combiners = every.rows(200, seed=15), every.ONE_OF_EACH
@@ -123,6 +129,7 @@ def test_every_combiner_over_a_window(spark: SparkSession) -> None:
         assert every.differing(combiners, found, uc.aggregate(rows, by="g", **combiners), table) == []
 
 
+@expressions
 def test_daily_accumulators_roll(spark: SparkSession) -> None:
     """The median of the last three days for each user and day, also of days on which the user has no rows."""
     draw = np.random.default_rng(37)
@@ -170,6 +177,7 @@ def test_every_form_of_every_combiner_is_merged(spark: SparkSession, count: int,
     assert every.differing(every.ONE_OF_EACH, found, expected, table) == []
 
 
+@expressions
 def test_the_metadata_names_the_maker(spark: SparkSession, scores: Any, tmp_path: Path) -> None:
     combiner = uc.Sum("score").where(uc.col("size") > 1)
     total = uc.Accumulator(combiner, "total", schema=scores)
@@ -241,6 +249,7 @@ def test_as_many_retracted_as_added_is_not_nothing(spark: SparkSession) -> None:
         assert rows_of(a.extract(whole)) == [("a", expected)]
 
 
+@expressions
 def test_null_is_the_accumulator_of_nothing(scores: Any) -> None:
     total = uc.Accumulator(uc.Sum("score"), "a", schema=scores)
     merge, uncombine, extract = total.merge, total.uncombine, total.extract
@@ -259,6 +268,7 @@ def test_null_is_the_accumulator_of_nothing(scores: Any) -> None:
     assert rows_of(holes.select("user", extract("a"))) == [(None, None), ("a", 12), ("b", None)]
 
 
+@expressions
 def test_weights_in_columns(scores: Any) -> None:
     best = uc.Accumulator(uc.Max("score"), "a", schema=scores)
     found = scores.groupBy("user").agg(best.add("score", diff="diff")).select("user", best.extract("a"))
@@ -300,6 +310,7 @@ def test_accumulators_of_two_makers_are_never_mixed(
         total.merge(mine.union(theirs), by="user").collect()
 
 
+@expressions
 def test_every_reader_looks_at_each_row(scores: Any) -> None:
     total = uc.Accumulator(uc.Sum("score"), "a", schema=scores)
     theirs = uc.Accumulator(uc.Sum("size"), "a").add(scores, by="user")
@@ -346,6 +357,7 @@ def test_accumulators_of_two_seeds_are_never_mixed(scores: Any, seeded: Any) -> 
         accumulator.extract(mine.union(others[0])).collect()
 
 
+@expressions
 def test_lost_metadata_comes_back(spark: SparkSession, scores: Any) -> None:
     total = uc.Accumulator(uc.Sum("score"), "a")
     stored = total.add(scores, by="user")
@@ -370,6 +382,7 @@ def test_combiners_of_the_users_own_functions(scores: Any) -> None:
         assert rows_of(own.extract(own.merge(stored))) == [(expected,)]
 
 
+@expressions
 def test_the_metadata_is_read(scores: Any) -> None:
     best = uc.Accumulator(uc.Max("score").where(uc.col("size") > 1), "best", schema=scores)
     for stored in (best.add(scores, by="user"), scores.agg(best.add("score", "size"))):
@@ -538,6 +551,34 @@ def test_what_is_nothing() -> None:
         stored = pa.concat_arrays([some, null, gone, made_by.negate(some), null])
         assert made_by.nothing(stored).tolist() == [False, False, True, exact, False, False, True]
         assert made_by.nothing(some).tolist() == [False, False]
+
+
+def test_expressions_are_refused_where_spark_has_no_functions_for_them(
+    scores: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in Spark 4.0, where DataFrames are extracted in whole rows."""
+    best = uc.Accumulator(uc.Struct(best=uc.Max("score"), at=uc.ArgMax("day", "score")), "b", schema=scores)
+    stored = best.add(scores, by=["user", "day"]).withColumn("n`o", F.lit("x"))
+    by_column = best.extract(stored)
+    monkeypatch.setattr(column_expressions, "EXPRESSIONS", False)
+    found = best.extract(stored)
+    assert found.columns == ["user", "day", "b", "n`o"]
+    assert {row["user"]: row["b"]["best"] for row in found.where("day = 2").collect()} == {"a": 9, "b": 5, None: 7}
+    assert found.schema["b"].dataType == by_column.schema["b"].dataType
+    assert rows_of(found) == rows_of(by_column)
+    says = (
+        r"as expressions of columns need Spark 4\.1, and this is PySpark 4\..*: give the verbs of uc\.Accumulator Data"
+    )
+    for made in (
+        lambda: best.udf,
+        lambda: best.register(scores.sparkSession, "best"),
+        lambda: best.add("score", "day"),
+        lambda: best.merge("b"),
+        lambda: best.extract("b"),
+        lambda: replace(best, combiner=uc.Sum("score")).uncombine("b", "b"),
+    ):
+        with pytest.raises(uc.errors.InvalidArgument, match=says):
+            made()
 
 
 def test_rows_without_columns_are_counted(spark: Any) -> None:

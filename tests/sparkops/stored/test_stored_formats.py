@@ -27,6 +27,9 @@ from uncombine.combiners import read_repr
 from uncombine.combiners.rows.groups import Groups
 from uncombine.errors import StateMismatch
 from uncombine.sparkops.stored import codec
+from uncombine.sparkops.stored.column_expressions import EXPRESSIONS
+
+expressions = pytest.mark.skipif(not EXPRESSIONS, reason="expressions of accumulators need Spark 4.1")
 
 
 def test_a_checkpoint_of_an_earlier_version_is_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
@@ -91,6 +94,7 @@ def results(df: Any) -> dict[str | None, dict[str, Any]]:
     return found
 
 
+@expressions
 def test_accumulators_of_an_earlier_version_are_merged_and_uncombined(days: list[Any]) -> None:
     """All columns at once, as expressions."""
     first, second = days

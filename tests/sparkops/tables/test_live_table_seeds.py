@@ -16,6 +16,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch, TableMismatch
+from uncombine.sparkops.planners.data_source import LIMITS
 from uncombine.tables import table_flow
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "v": pa.int64(), "d": pa.int64()})
@@ -53,7 +54,7 @@ class Stream:
         self.tables.append(rows)
 
     def flow(self, shards: int) -> uc.Flow:
-        files = uc.Files(str(self.folder / "in"), order="name", max_files_per_batch=1)
+        files = uc.Files(str(self.folder / "in"), order="name", max_files_per_batch=1 if LIMITS else None)
         options = {"watermark": "1 hour", "diff": "d", "tuning": uc.Tuning(shards=shards)}
         return steps(uc.flow(files, spark=self.spark, streaming=True, **options))
 
@@ -162,5 +163,5 @@ def test_the_table_of_a_run_goes_on_as_that_of_a_query(stream: Stream) -> None:
 
 
 def test_a_bounded_flow_has_no_start(stream: Stream) -> None:
-    with pytest.raises(InvalidArgument, match="leave trigger=, same= and start= out"):
+    with pytest.raises(InvalidArgument, match="leave trigger=, same=, start= and query_name= out"):
         uc.flow([{"ts": 0}]).window("1 hour").combine(n=uc.Count()).to_table(stream.url, start="seed")

@@ -25,7 +25,7 @@ ROW = pa.schema({"ts": pa.timestamp("ms", "UTC"), "k": pa.string(), "n": pa.int6
 NOON = 1_714_564_800_000
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 ONCE = {"availableNow": True}
-limited = pytest.mark.skipif(not LIMITS, reason="Spark 4.1 has no limits of batches")
+limited = pytest.mark.skipif(not LIMITS, reason="limits of batches need Spark 4.2")
 
 
 @pytest.fixture(autouse=True)

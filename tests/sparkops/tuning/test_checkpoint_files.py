@@ -15,7 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 from streams import changed, panes_by_batch, started, written
 
 from uncombine.sparkops import spark_private
-from uncombine.sparkops.tuning.checkpoint_files import BY_RENAMES, WAY, fit_for
+from uncombine.sparkops.tuning.checkpoint_files import WAY, fit_for
 
 
 def way_of(query: StreamingQuery) -> str:
@@ -37,7 +37,7 @@ def test_files_of_a_batch_that_failed_are_replaced(spark: SparkSession, tmp_path
                 pq.write_table(table, files / f"later {number}.parquet")
             query = started(two_stages(spark, files), tmp_path)
             query.awaitTermination()
-            assert way_of(query) == BY_RENAMES
+            assert way_of(query) == spark_private.renaming_writer(spark)
             assert spark.conf.get(WAY, None) is None
     assert left_over(pa.concat_tables(panes_by_batch(tmp_path))) == recomputed(tables)
 
@@ -66,6 +66,6 @@ def test_a_setting_that_says_how(spark: SparkSession) -> None:
 
 def test_a_query_that_does_not_start_leaves_the_setting_as_it_was(spark: SparkSession) -> None:
     with suppress(KeyError), fit_for("/tmp", spark):
-        assert spark.conf.get(WAY) == BY_RENAMES
+        assert spark.conf.get(WAY) == spark_private.renaming_writer(spark)
         raise KeyError
     assert spark.conf.get(WAY, None) is None
