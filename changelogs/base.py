@@ -48,7 +48,7 @@ class Changelog(NamedOptions, ABC):
         """The messages for rows with weights."""
 
 
-def upserted(keys: Any, order: Any, keep_deletes: str, mark: str | None = None) -> UpsertKeys | None:
+def upserted(keys: Any, order: Any, keep_deletes: str | None, mark: str | None = None) -> UpsertKeys | None:
     """The keys and the order of a feed without old values; None if no keys are given."""
     names, ordered = several(keys, "keys="), several(order, "order=")
     if not names and ordered:

@@ -59,8 +59,8 @@ class Debezium(Changelog):
     truncate
         The treatment of a truncated table: "error", or "bad", which counts a bad row and keeps all rows.
     keep_deletes
-        With `order`: the event time for which the deletion of a key is remembered. An older version of the row that
-        comes after this time counts as a new row.
+        With `order`: the event time for which the deletion of a key is remembered, for ever if not given. An older
+        version of the row that comes after this time counts as a new row.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Debezium(Changelog):
     flat: bool = False
     json: bool = False
     truncate: str = "error"
-    keep_deletes: str = "1 day"
+    keep_deletes: str | None = None
 
     def __post_init__(self) -> None:
         if self.truncate not in ("error", "bad"):

@@ -26,6 +26,8 @@ UNSENT = (
 _LONGEST = 200
 """The number of characters of a message that an error shows."""
 
+_TOMBSTONE = r'^\s*(null|\{(\s*"schema"\s*:\s*null\s*,)?\s*"payload"\s*:\s*null\s*\})\s*$'
+
 TRUNCATED = (
     "Debezium reports that the table was truncated (op 't'), which names no rows: start again from a new snapshot, or "
     "give truncate='bad', which counts the message as a bad row and keeps the rows"
@@ -55,7 +57,9 @@ class Envelope:
             tombstones = _nulls(texts)
             unread &= ~tombstones
         elif self.wrapped:
-            tombstones = np.zeros(count, np.bool_)
+            tombstones = np.asarray(flat(messages["payload"]).is_null())
+            for name in ("op", "before", "after"):
+                tombstones = tombstones & np.asarray(flat(messages[name]).is_null())
         if self.texts is not None or self.wrapped:
             messages = _unwrapped(messages)
         op = flat(messages["op"]).cast(pa.string())
@@ -147,8 +151,9 @@ class Envelope:
 
 
 def _nulls(texts: pa.Array) -> np.ndarray:
-    """A mask of the messages without a value: null, or the word null, as a tombstone is written into a file."""
-    return np.asarray(pc.fill_null(pc.equal(_bytes(texts), pa.scalar(b"null", pa.large_binary())), True))
+    """A mask of the messages without a value: null, and what a tombstone may be in a file."""
+    short = pc.if_else(pc.less(pc.binary_length(_bytes(texts)), 100), _bytes(texts), b"-")
+    return np.asarray(pc.fill_null(pc.match_substring_regex(short, _TOMBSTONE), True))
 
 
 def _bytes(texts: pa.Array) -> pa.Array:

@@ -57,7 +57,7 @@ class KafkaUpsert(Changelog):
     keys: str | Sequence[str]
     schema: pa.Schema | None = None
     order: str | Sequence[str] | None = None
-    keep_deletes: str = "1 day"
+    keep_deletes: str | None = None
 
     def reading(self, columns: pa.Schema) -> Reading:
         words = "uc.changelog.KafkaUpsert()"

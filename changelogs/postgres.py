@@ -72,7 +72,7 @@ class Postgres(Changelog):
     order: str | Sequence[str] | None = None
     column: str = "data"
     truncate: str = "error"
-    keep_deletes: str = "1 day"
+    keep_deletes: str | None = None
 
     def __post_init__(self) -> None:
         if self.truncate not in ("error", "bad"):

@@ -77,7 +77,7 @@ class Flink(Changelog):
     keys: str | Sequence[str] | None = None
     order: str | Sequence[str] | None = None
     metadata: Sequence[str] = ()
-    keep_deletes: str = "1 day"
+    keep_deletes: str | None = None
 
     SHORT: ClassVar[dict[str, int]] = {"+I": 1, "-U": -1, "+U": 1, "-D": -1}
     LONG: ClassVar[dict[str, int]] = {"INSERT": 1, "UPDATE_BEFORE": -1, "UPDATE_AFTER": 1, "DELETE": -1}
@@ -169,7 +169,7 @@ class Ops(Changelog):
     keys: str | Sequence[str] | None = None
     order: str | Sequence[str] | None = None
     metadata: Sequence[str] = ()
-    keep_deletes: str = "1 day"
+    keep_deletes: str | None = None
 
     def __post_init__(self) -> None:
         whole = isinstance(self.weights, Mapping) and all(

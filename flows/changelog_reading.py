@@ -47,7 +47,7 @@ class UpsertKeys:
 
     keys: tuple[str, ...]
     order: tuple[str, ...] = ()
-    keep_deletes: str = "1 day"
+    keep_deletes: str | None = None
     mark: str | None = None
     """The text in place of a value that was not sent because it did not change."""
 

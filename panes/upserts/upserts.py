@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ class Upserts(RowOptions):
     order
         The columns by which one version of a row is later than another; without them, the order of arrival.
     keep_deletes
-        The event time for which a deleted key is remembered where there is an order.
+        The event time for which a deleted key is remembered where there is an order; None is for ever.
     mark
         The text in place of a value that was not sent because it did not change; None if there is none.
 
@@ -43,12 +43,13 @@ class Upserts(RowOptions):
     by: Sequence[str]
     row: Sequence[str]
     order: Sequence[str] = ()
-    keep_deletes: Span | str = field(default_factory=lambda: span("1 day"))
+    keep_deletes: Span | str | None = None
     mark: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "keep_deletes", span(self.keep_deletes))
+        if self.keep_deletes is not None:
+            object.__setattr__(self, "keep_deletes", span(self.keep_deletes))
         if self.keep < 0:
             raise InvalidArgument(f"keep_deletes= is {self.keep_deletes!r}, and it cannot be negative")
 
@@ -63,7 +64,7 @@ class Upserts(RowOptions):
     @property
     def keep(self) -> int:
         """The length of `keep_deletes` in microseconds."""
-        return min(int(span(self.keep_deletes)), LONGEST)
+        return LONGEST if self.keep_deletes is None else min(int(span(self.keep_deletes)), LONGEST)
 
     def checked(self, schema: pa.Schema) -> Versions:
         """The columns of an input of this schema; raises if they do not fit."""
