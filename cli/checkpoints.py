@@ -155,6 +155,8 @@ def _checkpoint(arguments: argparse.Namespace) -> int:
 
     with opened_checkpoint(arguments.path, _tell) as found:
         print(_asked(found if arguments.batch is None else found.at(arguments.batch), arguments))
+    if arguments.counts:
+        print("uncombine: unreadable rows of files are in no checkpoint: flow.left_out has them", file=sys.stderr)
     return 0
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from os import PathLike
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument, TypeMismatch
@@ -96,7 +97,12 @@ def _value(report: Any, name: str) -> Any:
 
 
 def _check_query(query: object, who: str) -> None:
-    """Raise for a flow, or a DataFrame, in the place of the query that runs it."""
+    """Raise for a flow, a DataFrame, or a folder, in the place of the query that runs it."""
+    if isinstance(query, str | PathLike):
+        raise TypeMismatch(
+            f"{who} takes a query of this process, and not a folder: uc.checkpoint({str(query)!r}) and "
+            f"uc.why({str(query)!r}) tell of one from outside"
+        )
     if isinstance(query, Flow) or hasattr(query, "writeStream"):
         start = "flow.df" if isinstance(query, Flow) else "df"
         raise TypeMismatch(

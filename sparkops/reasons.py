@@ -129,7 +129,11 @@ def _longest(state: Checkpoint, key: Mapping[str, Any]) -> str:
         if rows:
             more = waiting.count() - 1
             told = _waiting(step, rows[0], _holder(state, step), {name: rows[0][name] for name in names})
-            return f"{told}; {more:,} more window{'s' * (more != 1)} of step {step.number} wait" if more else told
+            return (
+                f"{told}; {more:,} more window{'s' * (more != 1)} of step {step.number} wait{'s' * (more == 1)}"
+                if more
+                else told
+            )
     of = _of(key)
     held = sum(step.rows.get("windows", 0) for step in groupings)
     return (
