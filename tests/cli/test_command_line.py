@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import stored
+from pyspark.sql import SparkSession
 from shell_events import REPLAY
 
 import uncombine as uc
@@ -109,8 +110,13 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
     ],
 )
 def test_wrong_use_is_one_line(
-    arguments: list[str], says: str, events: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    says: str,
+    events: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)  # that of other tests
     assert main([part.format(events) for part in arguments]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("uncombine: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from pathlib import Path
@@ -253,7 +254,9 @@ def test_a_live_table_of_labels_over_a_restart(spark: SparkSession, tmp_path: Pa
             for place, batch in enumerate(some):
                 taken.update(counted(batch[name]))
                 if run or place:
-                    pq.write_table(batch[name], tmp_path / name / f"{run}{place}.parquet")
+                    path, age = tmp_path / name / f"{run}{place}.parquet", 1_000_000_000 + 100 * run + place
+                    pq.write_table(batch[name], path)
+                    os.utime(path, (age, age))  # by which Spark takes files in their order
                 else:
                     written([batch[name]], tmp_path / name)
         sources = [
