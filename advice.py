@@ -20,7 +20,7 @@ def each(names: str, advice: str) -> dict[str, str]:
 
 OF_EXPRESSIONS: Mapping[str, str] = {
     **each("isnull isNull isna is_na", "write x.is_null()"),
-    **each("notnull notna isNotNull is_not_null is_valid", "write ~x.is_null()"),
+    **each("notnull notna isNotNull is_valid", "write x.is_not_null()"),
     **each("isnan isNaN", "write x.is_nan()"),
     **each("fillna nvl ifnull coalesce", "write x.fill_null(0), or uc.coalesce(x, y)"),
     "astype": "write x.cast('int64')",
@@ -111,7 +111,7 @@ _RESULTS = {
         ("drop_duplicates", "dropDuplicates", "dropDuplicatesWithinWatermark", "deduplicate"),
         "write flow.distinct('id', within='1 hour')",
     ),
-    **dict.fromkeys(("dropna", "isna", "isnull"), "write flow.where(~uc.col('x').is_null())"),
+    **dict.fromkeys(("dropna", "isna", "isnull"), "write flow.where(uc.col('x').is_not_null())"),
     **dict.fromkeys(("fillna", "na"), "write flow.with_columns(x=uc.col('x').fill_null(0))"),
     **each("withColumnRenamed withColumnsRenamed alias rename_columns", "write flow.rename({'old': 'new'})"),
     **each("apply map_partitions map_batches", "write flow.map(function)"),

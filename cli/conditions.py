@@ -104,7 +104,7 @@ def _condition(text: str, columns: pa.Schema, clock: Clock | None) -> Expr:
             kind = UTC_MICROS
             compared: Expr = _COMPARED[sign](at.times, at.value(value))
             return compared | at.times.is_null() if at.parsed else compared
-        return _COMPARED[sign](col(name), _value(value, kind))
+        return _COMPARED[sign](col(name), value_of(value, kind))
     except (ValueError, ArithmeticError, LookupError):
         raise InvalidArgument(
             f"--where {quoted(text)} compares column {name!r}, which is {kind}, with {quoted(value)}, which is none: "
@@ -138,10 +138,10 @@ def _expression(text: str) -> Expr:
     return made
 
 
-def _value(text: str, kind: pa.DataType) -> Any:
+def value_of(text: str, kind: pa.DataType) -> Any:
     """The value of a text in the type of a column."""
     if pt.is_dictionary(kind):
-        return _value(text, kind.value_type)
+        return value_of(text, kind.value_type)
     if _is_text(kind):
         return text
     word = text.strip()
@@ -177,7 +177,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
 
 
-__all__ = ["Clock", "condition_of"]
+__all__ = ["Clock", "condition_of", "value_of"]
 
 
 def __dir__() -> list[str]:

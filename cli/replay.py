@@ -27,6 +27,7 @@ from ..windows import WINDOW_WORDS, as_window
 from .failures import failures_of
 from .file_rows import FileRows, add_reading, read_rows, reading_files
 from .parser import Parser, count_of
+from .plot_options import add_plot, check_plot, plot_scope
 from .progress_bar import progress_bar
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
 from .row_output import add_output, check_output, give, write_file
@@ -71,12 +72,7 @@ def add_replay(parser: Parser) -> None:
     )
     add_output(replay)
     replay.add_argument("--table", metavar="URL", help="write what is left into a new table: duckdb:shop.db#totals")
-    replay.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="draw the panes with the first result: an .html file plays them, .png or .svg is a picture; one that is "
-        "there is replaced",
-    )
+    add_plot(replay)
 
 
 def _replay(arguments: argparse.Namespace) -> int:
@@ -90,8 +86,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     if arguments.in_order and arguments.processing_time is not None:
         raise InvalidArgument("--in-order and --processing-time both say in which order rows arrive: give one of them")
     check_output(arguments, {"--left-out": arguments.left_out}, arguments.table is not None)
-    if arguments.plot:
-        picture_file.check_path(arguments.plot, "--plot")
+    check_plot(arguments)
     if arguments.table is not None:
         target_of(arguments.table)
     with progress_bar(f"reading {arguments.file}"):
@@ -127,8 +122,9 @@ def _replayed(arguments: argparse.Namespace) -> int:
         print(f"wrote {target_of(arguments.table)!r}", file=sys.stderr)
     if arguments.plot:
         with progress_bar(f"drawing {arguments.plot}", picture_file.STEPS) as done:
-            title = f"{arguments.file}: {arguments.window}"
-            picture_file.save(arguments.plot, result, script, title=title, time=arguments.time, done=done)
+            title = ", ".join([f"{arguments.file}: {arguments.window}", *arguments.plot_where])
+            scope = plot_scope(arguments, rows.table.schema)
+            picture_file.save(arguments.plot, result, script, time=arguments.time, **scope, title=title, done=done)
         print(f"wrote {arguments.plot}", file=sys.stderr)
     return code
 

@@ -81,6 +81,7 @@ def animation(
     value: str | None = None,
     datum: str | None = None,
     where: Mapping[str, Any] | None = None,
+    between: Sequence[Any] | None = None,
     by: str | Sequence[str] | None = None,
     title: str = "Panes, step by step",
 ) -> Animation:
@@ -96,7 +97,7 @@ def animation(
         The result of `flow.run(script)`, whose column `step` says which entry gave a pane.
     script
         The script that gave it.
-    time, value, datum, where
+    time, value, datum, where, between
         As for `panes`.
     by
         The key columns for a panel for each key; all of them if not given. If there are more than 12 keys, the page
@@ -117,7 +118,7 @@ def animation(
             f"animation() plays the script of a run, a list of uc.Elements and the like, but was given {script!r}: a "
             "replay has none, and 'uncombine replay ... --plot panes.html' plays one"
         )
-    history = History.of(result, script, time=time, value=value, datum=datum, where=where)
+    history = History.of(result, script, time=time, value=value, datum=datum, where=where, between=between)
     return page_of(history, title, by, getattr(result, "column_names", ()))
 
 

@@ -48,6 +48,7 @@ def panes(
     value: str | None = None,
     datum: str | None = None,
     where: Mapping[str, Any] | None = None,
+    between: Sequence[Any] | None = None,
     by: str | Sequence[str] | None = None,
     labels: str | Collection[str] = "fit",
     title: str | None = None,
@@ -78,6 +79,9 @@ def panes(
         The column that is written beside the points; the first column of numbers if not given.
     where
         The key to draw, such as {"user": "a"}, if there are several.
+    between
+        Two event times: only the windows that have an instant between them are drawn, with the rows and the steps of
+        these. All of the run if not given.
     by
         The key columns for a panel for each key. An empty list draws all keys in one picture.
     labels
@@ -96,7 +100,7 @@ def panes(
     >>> uc.plot.panes(result, script).axes[0].get_xlabel()
     'event time (UTC, 1970-01-01)'
     """
-    history = History.of(result, script, time=time, value=value, datum=datum, where=where)
+    history = History.of(result, script, time=time, value=value, datum=datum, where=where, between=between)
     pictures = pictures_of(history, by)
     if ax is not None:
         if len(pictures) > 1:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..combiners.column_names import key_names
 from ..errors import InvalidArgument, require_column
 from ..local.script import Entry, check_script
+from ..windows import timestamp
 from .picture_data import (
     Bounds,
     Mark,
@@ -32,7 +33,7 @@ from .picture_data import (
     shown_value,
     table_of,
 )
-from .style import margins, named, panels
+from .style import from_micros, margins, named, panels
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,9 @@ class History:
         value: str | None = None,
         datum: str | None = None,
         where: Mapping[str, Any] | None = None,
+        between: Sequence[Any] | None = None,
     ) -> History:
-        """The panes of a result and the rows of its script, of the keys that are asked for."""
+        """The panes of a result and the rows of its script, of the keys and event times that are asked for."""
         entries = [] if script is None else check_script(script)
         if script is not None and not entries:
             raise InvalidArgument("script= has no entries, so there is nothing to draw: give the script of the run")
@@ -100,7 +102,7 @@ class History:
         points = points_of(entries, result, time, datum, condition, clock, keys)
         if not panes and not points:
             raise InvalidArgument(_nothing(condition, script))
-        return cls(
+        history = cls(
             entries=entries,
             panes=panes,
             points=points,
@@ -108,6 +110,30 @@ class History:
             clock=clock,
             keys=keys,
             value=shown,
+        )
+        return history if between is None else history._between(*_two_times(between))
+
+    def _between(self, low: datetime, high: datetime) -> History:
+        """The windows that share an instant with `[low, high)`, the rows in it, and the entries that brought them."""
+        panes = [pane for pane in self.panes if pane.bounds is None or (pane.bounds[0] < high and pane.bounds[1] > low)]
+        points = [point for point in self.points if low <= point.event < high]
+        if not any(pane.bounds for pane in panes) and not points:
+            times = self.whole().bounds
+            raise InvalidArgument(
+                f"no window and no row is between {_seconds(low)} and {_seconds(high)}, so there is nothing to draw: "
+                f"the run has times from {_seconds(times[0])} to {_seconds(times[1])}"
+            )
+        if not self.entries:
+            return replace(self, panes=panes, points=points)
+        steps = [pane.step for pane in panes] + [point.step for point in points]
+        first, last = min(steps), max(steps)
+        return replace(
+            self,
+            entries=self.entries[first : last + 1],
+            clock=self.clock[first : last + 1],
+            panes=[replace(pane, step=pane.step - first) for pane in panes],
+            points=[replace(point, step=point.step - first) for point in points],
+            marks={name: _marks_between(marks, self.clock[first], first, last) for name, marks in self.marks.items()},
         )
 
     def values_of(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -163,6 +189,30 @@ def pictures_of(history: History, by: str | Sequence[str] | None) -> list[Pictur
         return [history.whole()]
     panels(len(several))
     return [history.of_key(names, values) for values in several]
+
+
+def _two_times(between: Sequence[Any]) -> tuple[datetime, datetime]:
+    """The two times of `between=`."""
+    if isinstance(between, str) or len(between) != 2:
+        raise InvalidArgument(
+            f"between= takes two event times, such as ('2024-05-01T12:00Z', '2024-05-01T13:00Z'), not {between!r}"
+        )
+    low, high = (from_micros(timestamp(time)) for time in between)
+    if high <= low:
+        raise InvalidArgument(f"between= takes the earlier time first, but was given {low} and then {high}")
+    return low, high
+
+
+def _seconds(at: datetime) -> str:
+    """A time in a sentence."""
+    return f"{at:%Y-%m-%d %H:%M:%SZ}"
+
+
+def _marks_between(marks: Sequence[Mark], start: datetime, first: int, last: int) -> list[Mark]:
+    """The marks of some entries, counted from the first of them, where the mark that stood before is the first."""
+    of_them = [(at, mark, step - first) for at, mark, step in marks if first <= step <= last]
+    stood = [(start, mark, 0) for _, mark, step in marks if step < first][-1:]
+    return of_them if of_them and of_them[0][2] == 0 else [*stood, *of_them]
 
 
 def _check_steps(table: pa.Table, entries: Sequence[Entry]) -> None:

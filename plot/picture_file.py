@@ -5,7 +5,7 @@ Guarded by tests/plot/test_picture_file.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -38,15 +38,18 @@ def save(
     script: Sequence[Entry],
     *,
     time: str | None = None,
+    where: Mapping[str, Any] | None = None,
+    between: Sequence[Any] | None = None,
     title: str | None = None,
     done: Callable[[], object] = lambda: None,
 ) -> None:
-    """Draw the panes of all keys into a file, without a window and without pyplot's list of open figures.
+    """Draw the panes of all keys, or of those that are asked for, into a file.
 
-    Keys have a panel each, or one together if they are too many. `done` is called after each of `STEPS` steps.
+    No window opens, and pyplot's list of open figures stays as it is. Keys have a panel each, or one together if they
+    are too many. `done` is called after each of `STEPS` steps.
     """
     ending = check_path(path)
-    history = History.of(result, script, time=time)
+    history = History.of(result, script, time=time, where=where, between=between)
     done()
     if ending == "html":
         page = page_of(history, title or "Panes, step by step", None, getattr(result, "column_names", ()))

@@ -110,7 +110,7 @@ def _part(words: str) -> str | None:
     kind, _, amount = words.partition(" ")
     if kind not in ("every", "after") or not amount:
         return _WHOLE.get(words) if words in ("each row", "always", "never") else None
-    if match := _AMOUNT.fullmatch(amount):
+    if match := _AMOUNT.fullmatch("1 row" if amount == "row" else amount):
         return f"{'AfterBytes' if match[2].startswith('byte') else 'AfterCount'}({int(match[1])})"
     if _OF_ROWS.match(amount):
         return None

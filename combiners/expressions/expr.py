@@ -154,6 +154,10 @@ class Expr(Adviser):
         """True if the value is null."""
         return Expr("is_null", (self,))
 
+    def is_not_null(self) -> Expr:
+        """True if there is a value: `~x.is_null()`."""
+        return ~self.is_null()
+
     def is_nan(self) -> Expr:
         """True if the value is NaN; null for null."""
         return Expr("is_nan", (self,))

@@ -234,3 +234,36 @@ def test_rows_that_arrive_together_are_told(events: str, capsys: pytest.CaptureF
     assert "rows arrived 2 at a time: --steps 4 replays each alone" in capsys.readouterr().err
     assert main(["replay", events, *REPLAY]) == 0
     assert "at a time" not in capsys.readouterr().err
+
+
+def test_a_picture_of_one_key_and_some_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    times = [f"2024-05-01T12:{minute:02}:00Z" for minute in range(20)]
+    users = ["ada" if minute % 2 else "grace" for minute in range(20)]
+    pyarrow.csv.write_csv(pa.table({"ts": times, "user": users, "score": range(100, 120)}), tmp_path / "two.csv")
+    part = ["--plot-where", "user=ada", "--plot-between", "2024-05-01T12:00", "2024-05-01T12:06"]
+    printed, pages = [], []
+    for scope in ([], part):
+        command = ["replay", str(tmp_path / "two.csv"), *REPLAY, "--json", "--plot", str(tmp_path / "panes.html")]
+        assert main([*command, *scope]) == 0
+        printed.append(capsys.readouterr().out)
+        page = (tmp_path / "panes.html").read_text()
+        pages.append({number for number in range(100, 120) if f'"{number}"' in page})
+    assert printed[0] == printed[1]
+    assert pages == [set(range(100, 120)), {101, 103, 105}]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--plot-where", "user=ada"], "give its file too, by --plot"),
+        (["--plot", "a.png", "--plot-where", "team=ada"], "--plot-where"),
+        (["--plot", "a.png", "--plot-where", "ada"], "takes COLUMN=VALUE such as user=ada"),
+        (["--plot", "a.png", "--plot-between", "noon", "evening"], "takes two times, such as 2024-05-01T12:00:00Z"),
+        (["--plot", "a.png", "--plot-between", "2024-05-01", "2024-04-01"], "turn the two round"),
+    ],
+)
+def test_a_part_that_cannot_be_drawn_is_said_first(
+    events: str, given: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", events, *REPLAY, *given]) != 0
+    assert words in capsys.readouterr().err

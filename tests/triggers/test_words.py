@@ -32,6 +32,8 @@ WORDS: dict[str, uc.Trigger] = {
     "late never": uc.AfterWatermark(late=uc.Never()),
     "every 10 rows": uc.Repeatedly(uc.AfterCount(10)),
     "every 1 row": uc.Repeatedly(uc.AfterCount(1)),
+    "every row": uc.Repeatedly(uc.AfterCount(1)),
+    "early every row": uc.AfterWatermark(early=uc.AfterCount(1), late=LATE),
     "repeatedly after 1 minute and clear": uc.Repeatedly(uc.Clearing(uc.AfterDelay("1 minute"))),
     "after 10 rows and clear": uc.Clearing(uc.AfterCount(10)),
     "early every 10 rows and clear": uc.AfterWatermark(early=uc.Clearing(uc.AfterCount(10)), late=LATE),
