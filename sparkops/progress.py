@@ -32,6 +32,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONG = 5.0
 """The seconds from which on a batch that runs is told of."""
 
+SILENT = 10.0
+"""The seconds from which on it is told that no batch comes."""
+
 
 def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any]) -> Progress | None:
     """The progress of the last batch of a query over flows; None before the first.
@@ -182,21 +185,36 @@ def watch(query: StreamingQuery, every: float = 1.0, out: TextIO | None = None) 
 
 
 class _RunningBatch:
-    """The batch that runs while a query is watched, and since when it is seen."""
+    """The batch that runs while a query is watched, and since when it is seen; or the silence since the last one."""
 
     def __init__(self) -> None:
         self.after: int | None = None
         self.began: float | None = None
 
     def told(self, query: StreamingQuery, last: Progress | None) -> str:
-        """The end of a line of the last batch: for how long the next one has run, if that is long."""
-        if last is None or not query.isActive or not query.status["isTriggerActive"] or last.batch != self.after:
-            self.after, self.began = None if last is None else last.batch, None
+        """The end of a line of the last batch: for how long the next one has run, or none has, if that is long."""
+        if last is None or not query.isActive:
+            self.after = None
             return ""
+        status = query.status
+        if not status["isTriggerActive"] or last.batch != self.after:
+            self.after, self.began = last.batch, None
+            waits = not status["isTriggerActive"] and not status["isDataAvailable"]
+            return _silence(last) if waits else ""
         if self.began is None:
             self.began = time.monotonic()
         seconds = time.monotonic() - self.began
         return f"; the next batch has run for {seconds:.0f} s" if seconds >= LONG else ""
+
+
+def _silence(last: Progress) -> str:
+    """That nothing has come for some time, as the end of a line; and that this lets no window pass."""
+    seconds = 0.0 if last.ended is None else (datetime.now(UTC) - last.ended).total_seconds()
+    if seconds < SILENT:
+        return ""
+    sources = [source for flow in last.flows.values() for stage in flow.stages for source in stage.sources]
+    idle = ", all sources are idle" if sources and all(source.idle for source in sources) else ""
+    return f"; no batch for {seconds:.0f} s, since no rows came{idle}"
 
 
 def _stage(counts: Any) -> StageProgress:

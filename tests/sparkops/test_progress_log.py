@@ -163,6 +163,18 @@ def test_a_batch_that_runs_for_long_is_told(
     assert ["has run for" in line for line in lines] == [False, False, True, True, True]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_silence_is_told_while_a_query_waits_for_rows(waits: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    batch = event(timestamp="2024-05-01T12:00:00Z", durationMs={"addBatch": 900})
+    status = {"message": "Waiting", "isTriggerActive": False, "isDataAvailable": not waits}
+    query: Any = SimpleNamespace(
+        awaitTermination=lambda seconds: True, lastProgress=batch, status=status, isActive=True
+    )
+    uc.watch(query)
+    line = capsys.readouterr().out
+    assert ("; no batch for " in line and ", since no rows came" in line) is waits
+
+
 def test_ctrl_c_ends_the_watch_outside_of_calls_into_the_jvm(capsys: pytest.CaptureFixture[str]) -> None:
     """A handler that raises would break the call that waits; the watch lets it end."""
     calls = list[float]()
