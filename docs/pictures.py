@@ -30,15 +30,16 @@ def spikes(page: dict[str, Any]) -> Figure:
     """The counts, with a triangle where a spike was said to start or stop."""
     from datetime import datetime
 
-    script = [entry for entry in page["script"] if entry.input == "searches"][:-1]
+    script = page["script"][:-1]
     counts = page["counted"](page["searches"]).run(script)
-    figure = uc.plot.panes(counts, script, value="searches", title="searches in ten seconds")
+    eclipse: dict[str, Any] = {"value": "searches", "where": {"language": "en", "word": "eclipse"}}
+    figure = uc.plot.panes(counts, script, **eclipse, title="searches for eclipse in ten seconds")
     for row in page["result"].to_pylist():
         seen = datetime.fromisoformat(page["script"][row["step"]].at)
         style = {"marker": "^" if row["what"] == "start" else "v", "color": "black" if row["diff"] > 0 else "#c8262b"}
         figure.axes[0].plot(row["event_time"], seen, markersize=11, zorder=9, clip_on=False, **style)
-    figure.axes[0].set_xlim(right=datetime.fromisoformat(page["at"](54)))
-    figure.axes[0].set_ylim(top=datetime.fromisoformat(page["at"](88)))
+    figure.axes[0].set_xlim(left=datetime.fromisoformat(page["at"](58)), right=datetime.fromisoformat(page["at"](114)))
+    figure.axes[0].set_ylim(top=datetime.fromisoformat(page["at"](136)))
     return figure
 
 

@@ -32,16 +32,19 @@ def seconds(number: float) -> pd.Timedelta:
     return pd.Timedelta(number, "s")
 
 
-def spikes(rows: Frames) -> list[dict[str, Any]]:
-    """A start where a window has more than twice what the last model before it says, a stop where it has no longer."""
+def spikes(rows: Frame) -> list[dict[str, Any]]:
+    """A start where a window has more than twice what was usual in the minute before, a stop where it has no longer."""
     out = []
-    searches, models = rows["searches"], rows["models"].sort_values(["ts", "expected"])
-    ends = searches.ts.dt.floor("10s") + seconds(10)
-    for query, found in ends.groupby(searches["query"].fillna("null")):
-        counts, high = found.value_counts(), False
-        own = models[models["query"].fillna("null") == query]
+    words = rows.assign(end=rows.ts.dt.floor("10s") + seconds(10))
+    keys = ["language", "word"]
+    searches = words.groupby([*keys, "end"], dropna=False).size().rename("n").reset_index()
+    minutes = searches.assign(minute=(searches.end - seconds(10)).dt.floor("60s") + seconds(60))
+    usual = minutes.groupby(["language", "minute"], dropna=False).n.mean().reset_index()
+    for (language, _), found in searches.groupby(keys, dropna=False):
+        counts, high = found.set_index("end").n, False
+        own = usual[usual.language.isna() if pd.isna(language) else usual.language == language].sort_values("minute")
         for end in sorted({*counts.index, *(counts.index + seconds(10))}):
-            expected = own.expected[own.ts <= end - seconds(10)]
+            expected = own.n[own.minute <= end - seconds(10)]
             spike = bool(len(expected)) and counts.get(end, 0) > 2 * expected.iloc[-1]
             if spike != high:
                 out.append({"what": "start" if spike else "stop", "event_time": end})
@@ -109,7 +112,7 @@ ORACLES: dict[str, Callable[..., Any]] = {SPIKES: spikes, ADS: unpopular_ads, AU
 def flow_of(name: str) -> uc.Flow:
     own = page(name)
     flows = {
-        SPIKES: lambda: own["spikes"](own["searches"], own["models"]),
+        SPIKES: lambda: own["spikes"](own["searches"]),
         ADS: lambda: own["unpopular"](own["clicks"]),
         AUCTIONS: lambda: own["averages"](own["auctions"], own["bids"]),
         AUDIT: lambda: own["seals"](own["entries"]),
@@ -122,7 +125,7 @@ def flow_of(name: str) -> uc.Flow:
 @pytest.mark.parametrize("examples", [3, pytest.param(200, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", ORACLES)
 def test_scripts_of_any_kind(name: str, examples: int) -> None:
-    columns = {SPIKES: {"expected": st.integers(0, 2)}, AUCTIONS: {"length": LENGTHS}}.get(name)
+    columns = {AUCTIONS: {"length": LENGTHS}}.get(name)
     # A late click that is in time does not meet a session that has expired.
     check_flow(flow_of(name), ORACLES[name], examples=examples, columns=columns, late=name != ADS)
 
@@ -132,10 +135,8 @@ def made(name: str, random: np.random.Generator) -> Iterator[tuple[str | None, s
     for _ in range(int(random.integers(60, 120))):
         some = random.choice(["a", "b"])
         match name:
-            case "spikes" if random.random() < 0.15:
-                yield "models", "ts", {"query": some, "expected": int(random.integers(0, 2)), "weight": 1}
             case "spikes":
-                yield "searches", "ts", {"query": some}
+                yield None, "ts", {"language": random.choice(["en", "fr"]), "word": random.choice([some, "c", "d"])}
             case "unpopular_ads":
                 yield None, "ts", {"campaign": some, "ad": random.choice(["x", "y", "z"]), "weight": 1}
             case "auctions" if random.random() < 0.3:
@@ -188,6 +189,6 @@ def test_dense_rows_late_repeated_and_retracted(name: str, seed: int) -> None:
 @pytest.mark.weekly
 @pytest.mark.parametrize("name", ORACLES)
 def test_the_script_of_the_page(name: str) -> None:
-    inputs = {SPIKES: ("searches", "models"), AUCTIONS: ("auctions", "bids")}.get(name, (None,))
+    inputs = {AUCTIONS: ("auctions", "bids")}.get(name, (None,))
     script = [*page(name)["script"], *(uc.Watermark(None, input=place) for place in inputs)]
     check_script(script, flow_of(name), ORACLES[name])
