@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument
 from ..flows.changelog_reading import UpsertKeys, WeightedRows, without
+from ..messages.json_columns.json_faults import fault_of
 from ..messages.json_columns.json_in import Texts
 from .base import UNAVAILABLE, lacking, only_keys
 
@@ -135,13 +136,13 @@ class Envelope:
         word = op[place].as_py()
         if unread[place]:
             assert self.texts is not None
-            return (
-                f"column {self.texts.column!r} has a text that is no JSON of Debezium's envelope{_shown(texts, place)}"
-            )
+            assert texts is not None
+            reason = fault_of(_bytes(texts.slice(place, 1))[0].as_py(), self.texts.schema)
+            return f"a message of Debezium cannot be read, because {reason}{_shown(texts, place)}"
         if bad[place] and word is None:
             return f"a message of Debezium has no op{_shown(texts, place)}"
         if bad[place]:
-            return f"Debezium's op must be one of c, r, u, d, but is {word!r} in a row"
+            return f"Debezium's op must be one of c, r, u, d, but is {word!r} in a row{_shown(texts, place)}"
         if word != "d" and not after[place]:
             return f"a message of Debezium with op {word!r} lacks its 'after'"
         return (

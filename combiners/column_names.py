@@ -13,6 +13,9 @@ from ..errors import InvalidArgument
 from .combiner import Combiner
 from .expressions.expr import Expr
 
+PLACES = ("__file", "__line")
+"""The columns in which lines of text say where they are, for messages in them that cannot be read."""
+
 
 def column_names(by: Any, what: str) -> Any:
     """The names of columns. A bare column of `uc.col` or of Spark's `F.col` stands for its name."""
@@ -80,4 +83,4 @@ def _is_of_spark(value: object) -> bool:
     return kind.__name__ == "Column" and kind.__module__.startswith("pyspark.")
 
 
-__all__ = ["check_named", "column_name", "column_names", "key_names"]
+__all__ = ["PLACES", "check_named", "column_name", "column_names", "key_names"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..combiners.column_names import PLACES
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, UnreadableFile
 from .conform import standard_schema, untyped
@@ -115,7 +116,7 @@ def describe(
         if chosen == "json":
             inferred = inferred if typed is None else typed(inferred)
             rest["untyped"] = tuple(untyped(inferred))
-        file_schema = standard_schema(inferred)
+        file_schema = standard_schema(pa.schema([f for f in inferred if chosen != "text" or f.name not in PLACES]))
         folders = infer_types(folder_values(path, root) for path in files)
         named = [f.with_type(folders[f.name]) if f.name in folders else f for f in file_schema]
         more = [pa.field(name, kind) for name, kind in folders.items() if name not in file_schema.names]

@@ -6,13 +6,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from ..combiners.column_names import PLACES
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument, TypeMismatch, UncombineError, UnreadableFile, require_column
 from .conform import clocks_of, standard_schema
@@ -121,6 +122,14 @@ class FileFormat:
     def leaves_rows_out(self) -> bool:
         """True if rows that cannot be read are left out. Only formats of text have such rows."""
         return self.on_bad_row == "leave_out" and self.format in BY_LINE
+
+    @property
+    def with_places(self) -> FileFormat:
+        """The format whose lines of text have their file and line too, for the messages in them."""
+        if self.format != "text":
+            return self
+        kinds = zip(PLACES, (pa.string(), pa.int64()), strict=True)
+        return replace(self, schema=pa.schema([*self.schema, *kinds]), coded=self.coded | {PLACES[0]})
 
     def require_types(self, columns: Iterable[str]) -> None:
         """Raise if a column that is read has no known type, where rows with a value of another one are left out."""

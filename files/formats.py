@@ -108,5 +108,5 @@ def open_source(
     if format == "arrow":
         return ArrowSource(system, path)
     if format == "text":
-        return LineSource(system, path)
+        return LineSource(system, path, bad)
     return CsvSource(system, path, options, schema, bad) if format == "csv" else JsonSource(system, path, schema, bad)

@@ -23,7 +23,7 @@ from .parquet_as_spark import otherwise
 from .parquet_files import ParquetSource
 from .paths import locate
 from .pushdown import folder_excluded, statistics_condition
-from .unreadable_rows import ERRORS, BadRows
+from .unreadable_rows import BadRows
 from .validated import validated
 
 __all__ = ["FileFormat", "LeaveOut", "Split", "describe", "folders_of", "ignore", "read", "splits"]
@@ -197,7 +197,7 @@ def _open(fmt: FileFormat, path: str, schema: pa.Schema, leave_out: LeaveOut) ->
     needed = None
     if fmt.needed is not None:
         needed = frozenset({*fmt.needed, *(() if fmt.filter is None else fmt.filter.columns)})
-    bad = BadRows(path, leave_out, needed) if fmt.leaves_rows_out else ERRORS
+    bad = BadRows(path, leave_out if fmt.leaves_rows_out else None, needed)
     try:
         system, inside = locate(path, fmt.access)
         source = open_source(fmt.format, system, inside, fmt.options, on_their_clocks(schema, fmt.clocks), bad)

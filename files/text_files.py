@@ -16,6 +16,7 @@ import pyarrow.fs as pafs
 import pyarrow.json as pajson
 import pyarrow.types as pt
 
+from ..combiners.column_names import PLACES
 from ..combiners.expressions.times import check_time_format
 from ..combiners.rows.decoded_sizes import fixed_bytes
 from ..errors import InvalidArgument
@@ -44,7 +45,15 @@ _NULL = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*(null)")
 """The beginning of lines of JSON of which the first is null."""
 
 
-class CsvSource:
+class InOnePart:
+    """An open file of lines, each of which begins where the line before it ends."""
+
+    def parts(self) -> list[float]:
+        """One part: the file is read from its beginning to its end."""
+        return [1.0]
+
+
+class CsvSource(InOnePart):
     """An open CSV file."""
 
     def __init__(
@@ -112,10 +121,6 @@ class CsvSource:
 
     def _text(self) -> TextStream:
         return TextStream(self.system, self.path, self.options.get("encoding", "utf8"))
-
-    def parts(self) -> list[float]:
-        """One part: the beginning of a line is known only after reading everything before it."""
-        return [1.0]
 
     def tables(
         self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
@@ -226,7 +231,7 @@ def require_csv_options(options: Mapping[str, Any]) -> None:
         raise InvalidArgument(f"an option of the file format 'csv' has a value that is not allowed: {error}") from None
 
 
-class JsonSource:
+class JsonSource(InOnePart):
     """An open file of JSON lines."""
 
     def __init__(self, system: pafs.FileSystem, path: str, schema: pa.Schema | None, bad: BadRows = ERRORS) -> None:
@@ -245,10 +250,6 @@ class JsonSource:
     def _blocks(self, size: int) -> Iterator[bytes]:
         blocks = blocks_of_lines(self.system, self.path, size)
         return (block for block in blocks if block.endswith(b"\n") or block.strip())
-
-    def parts(self) -> list[float]:
-        """One part: the file is read from its beginning to its end."""
-        return [1.0]
 
     def tables(
         self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
@@ -315,32 +316,28 @@ class JsonRows:
         return screened_json(rows, self.schema)
 
 
-class LineSource:
-    """An open file of text, whose lines are rows. An empty line is an empty text; bytes that are no UTF-8 are a fault.
+class LineSource(InOnePart):
+    """An open file of text, whose lines are rows with their places. Bytes that are no UTF-8 are a fault.
 
-    A line ends with a line feed, with or without a carriage return before it.
+    An empty line is an empty text. A line ends with a line feed, with or without a carriage return before it.
     """
 
-    schema: pa.Schema = pa.schema({"value": pa.string()})
+    schema: pa.Schema = pa.schema({"value": pa.string(), PLACES[0]: pa.string(), PLACES[1]: pa.int64()})
 
-    def __init__(self, system: pafs.FileSystem, path: str) -> None:
-        self.system, self.path = system, path
-
-    def parts(self) -> list[float]:
-        """One part: the file is read from its beginning to its end."""
-        return [1.0]
+    def __init__(self, system: pafs.FileSystem, path: str, bad: BadRows = ERRORS) -> None:
+        self.system, self.path, self.file = system, path, bad.file
 
     def tables(
         self, columns: list[str], first: int | None, last: int | None, where: pc.Expression | None
     ) -> Iterator[pa.Table]:
         """The lines in their order."""
-        start = True
+        line = 1
         for block in blocks_of_lines(self.system, self.path, BLOCK):
-            text = block.decode("utf-8-sig" if start else "utf-8")
-            start = False
-            lines = text.removesuffix("\n").split("\n")
+            lines = block.decode("utf-8-sig" if line == 1 else "utf-8").removesuffix("\n").split("\n")
             values = pa.array([line.removesuffix("\r") for line in lines], pa.string())
-            yield pa.table({"value": values}).select(columns)
+            file = pa.DictionaryArray.from_arrays(np.zeros(len(lines), np.int32), pa.array([self.file]))
+            parts = [values, file, pa.array(np.arange(line, line := line + len(lines)))]
+            yield pa.table(parts, names=self.schema.names).select(columns)
 
 
 def _read_json(data: bytes, parse: pajson.ParseOptions) -> pa.Table:

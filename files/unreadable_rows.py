@@ -101,10 +101,15 @@ class BadRows:
         causes = [_cause(reason, row.text) for reason, row in zip(reasons, rows, strict=False)]
         if self.leave_out is None:
             raise BadRow(f"line {rows[0].line}: {causes[0]}")
-        address, inside = parts_of(self.path)
         lines, texts = [row.line for row in rows], [_shown(row.text) for row in rows]
         each = causes * len(rows) if len(causes) == 1 else causes
-        self.leave_out(pa.table([[address + inside] * len(rows), lines, texts, each], schema=UNREADABLE))
+        self.leave_out(pa.table([[self.file] * len(rows), lines, texts, each], schema=UNREADABLE))
+
+    @property
+    def file(self) -> str:
+        """The file, as users write it."""
+        address, inside = parts_of(self.path)
+        return address + inside
 
     @property
     def are_errors(self) -> bool:

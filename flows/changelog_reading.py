@@ -16,6 +16,7 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
+from ..combiners.column_names import PLACES
 from ..combiners.rows.columns import flat
 from ..errors import InvalidArgument, require_column
 from ..panes.grouping.grouping import EVENT_TIME
@@ -140,10 +141,8 @@ class Reading:
         if self.event_time is not None and EVENT_TIME in columns:
             changes = replace(changes, rows=self.event_time(changes.rows))
         changes = self._ordered(messages, changes)
-        if self.strict and changes.fault:
-            raise InvalidArgument(f"{changes.fault}; on_bad_row='leave_out' of uc.Files leaves such messages out")
         if changes.fault:
-            _tell(changes.fault)
+            self._tell(messages, changes)
         out, places = {}, None
         for name in (*columns, *([AT] if AT in messages.column_names else [])):
             if name == self.weight:
@@ -155,6 +154,20 @@ class Reading:
                 whole = len(changes.places) == messages.num_rows and bool((np.diff(changes.places) == 1).all())
                 out[name] = messages[name] if whole else messages[name].take(places)
         return pa.table(out)
+
+    def _tell(self, messages: pa.Table, changes: WeightedRows) -> None:
+        """Say which messages are left out, and why, or raise for the first of them; a process says it of a few."""
+        for place in changes.places[changes.weights == 0]:
+            if not self.strict and next(_told) >= MOST_TOLD:
+                return
+            message = messages.slice(int(place), 1)
+            fault = self.changes(message, []).fault or changes.fault
+            if PLACES[1] in messages.column_names:
+                file, line = (message[name][0].as_py() for name in PLACES)
+                fault = f"line {line} of {file}: {fault}"
+            if self.strict:
+                raise InvalidArgument(f"{fault}; on_bad_row='leave_out' of uc.Files leaves such messages out")
+            LOGGER.warning("left out: a message that cannot be read: %s", fault)
 
     def _read(self, columns: Iterable[str]) -> list[str]:
         """The columns that messages have for these columns of rows."""
@@ -176,12 +189,6 @@ class Reading:
 
 
 _told = count()
-
-
-def _tell(fault: str) -> None:
-    """Say which message is left out; the first of each bundle, and a few in all."""
-    if next(_told) < MOST_TOLD:
-        LOGGER.warning("left out: a message that cannot be read: %s", fault)
 
 
 def without(changes: WeightedRows, bad: np.ndarray, fault: str) -> WeightedRows:

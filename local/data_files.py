@@ -67,7 +67,7 @@ class LocalFiles(ReadSource):
             form,
             columns=tuple(self.made.needs(columns)),
             needed=None if needed is None else frozenset(self.made.needs(list(needed))),
-            coded=coded - own if self.reading is None else frozenset(),
+            coded=coded - own if self.reading is None else form.coded,
         )
         make = partial(self.made, columns=list(columns))
         return [map(make, read(form, parts, _skipped, self.told, leave_out)) for parts in self._parts()]
@@ -102,12 +102,13 @@ def files_opened(files: Files, settings: Settings, messages: MessageTypes | None
     described = files.described(listing, typed=messages)
 
     def source(reading: Reading | None, event_time: EventTime | None) -> LocalFiles:
+        form = described if reading is None else described.with_places
         return LocalFiles(
-            made=MadeRows(described.schema, reading, event_time),
+            made=MadeRows(form.schema, reading, event_time),
             streaming=settings.strategy is not None,
             paths=listing.paths,
             listed=listing.files,
-            format=described,
+            format=form,
             files=files,
         )
 

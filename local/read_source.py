@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from ..combiners.column_names import PLACES
 from ..files.reading import LeaveOut, ignore
 from ..flows.changelog_reading import Reading
 from ..flows.event_time import EventTime
@@ -42,7 +43,7 @@ class MadeRows:
     def needs(self, columns: Sequence[str]) -> list[str]:
         """The columns to be read for these columns of the rows that are made."""
         if self.reading is not None:
-            return self.reading.needs(columns)
+            return [*self.reading.needs(columns), *(name for name in PLACES if name in self.read.names)]
         return list(columns) if self.event_time is None else self.event_time.needs(columns)
 
     def __call__(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:

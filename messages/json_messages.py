@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from ..combiners.rows.plain_types import plain_schema
 from ..errors import InvalidArgument, TypeMismatch
+from .json_columns.json_faults import fault_of
 from .json_columns.json_in import Texts
-from .json_columns.json_texts import parsed
-from .json_columns.json_values import UNREADABLE, value_of
 from .message_format import Decoded, MessageFormat, decoded
 
 TOLD = 1000
@@ -56,23 +55,8 @@ class Json(MessageFormat):
     def decode(self, values: pa.BinaryArray) -> Decoded:
         rows, bad = Texts("value", self.schema)(pa.table({"value": values}))
         places = np.flatnonzero(bad)
-        reasons = [self._reason(values[int(place)].as_py()) for place in places[:TOLD]]
+        reasons = [fault_of(values[int(place)].as_py(), self.schema) for place in places[:TOLD]]
         return decoded(rows, bad, reasons + ["it is no such object of JSON"] * (len(places) - len(reasons)))
-
-    def _reason(self, text: bytes) -> str:
-        """The fault of a message that cannot be read."""
-        try:
-            value = parsed(text)
-        except UNREADABLE as error:
-            return f"it is no JSON: {error}"
-        if not isinstance(value, dict):
-            return "it is no object of JSON"
-        for field in self.schema:
-            try:
-                pa.array([value_of(value.get(field.name), field.type)], field.type)
-            except UNREADABLE:
-                return f"member {field.name!r} is no {field.type}"
-        return "it is no such object of JSON"
 
 
 __all__ = ["Json"]

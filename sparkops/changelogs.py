@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..changelogs.flows import UnreadSource
+from ..combiners.column_names import PLACES
 from ..combiners.rows.columns import flat, int64_column
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.changelog_reading import Reading, divided
@@ -46,7 +47,8 @@ def opened_over(input: Input, settings: Settings) -> UnreadSource:
                 f"{reading.words} with keys= needs order= on Spark, whose tasks give rows in no fixed order: name the "
                 "column by which one version of a row is later than another, such as an offset"
             )
-        return SparkSource(ChangelogInput(input, reading))
+        placed = replace(input, format=input.format.with_places) if isinstance(input, FilesInput) else input
+        return SparkSource(ChangelogInput(placed, reading))
 
     return UnreadSource(input.schema, source, strict=input.strict and not settings.replay)
 
@@ -82,7 +84,8 @@ class ChangelogInput(Input):
         read = ReadChanges(
             task=task, reading=reading, row_columns=tuple(row_columns), columns=tuple(columns), at=own, counted=counted
         )
-        return self.messages.mapped(read, reading.needs(row_columns), "" if own else at, schema, metric)
+        needs = [*reading.needs(row_columns), *(name for name in PLACES if name in self.messages.schema.names)]
+        return self.messages.mapped(read, needs, "" if own else at, schema, metric)
 
     @property
     def may_lose(self) -> bool:

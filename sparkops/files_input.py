@@ -111,7 +111,7 @@ class FilesInput(Input):
             self.format.require_types(wanted)
         # The task says which of its columns can stay dictionaries.
         filtered = () if self.format.filter is None else self.format.filter.columns
-        coded = frozenset(getattr(task, "coded", ())) - {at, *filtered}
+        coded = (self.format.coded | frozenset(getattr(task, "coded", ()))) - {at, *filtered}
         root = self.paths[0].fixed if self.streaming and self.format.as_spark else None
         needed = getattr(task, "needed", None)
         if needed is not None and at:
