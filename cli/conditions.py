@@ -88,8 +88,8 @@ def condition_of(texts: Sequence[str], columns: pa.Schema, clock: Clock | None =
 
 def _condition(text: str, columns: pa.Schema, clock: Clock | None) -> Expr:
     require_short(text, "a condition")
-    if _EXPRESSION.match(text):
-        return _expression(text)
+    if is_expression(text):
+        return expression_of(text)
     match = _COMPARISON.fullmatch(text)
     if match is None:
         raise InvalidArgument(f"--where takes {_FORM}, but was given {quoted(text)}")
@@ -125,16 +125,27 @@ def _without_value(column: Expr, sign: str, text: str, kind: pa.DataType) -> Exp
     return ~empty if sign == "!=" else empty
 
 
-def _expression(text: str) -> Expr:
-    with reading(text, _FORM):
+def is_expression(text: str) -> bool:
+    """True for the text of an expression, and false for that of a comparison.
+
+    >>> is_expression("col('user') == 'ada'"), is_expression("user=ada")
+    (True, False)
+    """
+    return _EXPRESSION.match(text) is not None
+
+
+def expression_of(text: str, option: str = "--where") -> Expr:
+    """The expression of a text."""
+    form = _FORM if option == "--where" else "NAME=EXPRESSION such as hour=col('ts').dt.hour()"
+    with reading(text, form):
         try:
             made = read_value(text, EXPRESSIONS)
         except Unreadable as unreadable:
             raise InvalidArgument(
-                f"{quoted(str(unreadable))} in --where is neither a call of a public name nor a plain value"
+                f"{quoted(str(unreadable))} in {option} is neither a call of a public name nor a plain value"
             ) from None
     if not isinstance(made, Expr):
-        raise InvalidArgument(f"--where takes {_FORM}, but was given {quoted(text)}")
+        raise InvalidArgument(f"{option} takes {form}, but was given {quoted(text)}")
     return made
 
 
@@ -177,7 +188,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)
 
 
-__all__ = ["Clock", "condition_of", "value_of"]
+__all__ = ["Clock", "condition_of", "expression_of", "is_expression", "value_of"]
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from ..local.script import with_times
 from ..panes.grouping.grouping import EVENT_TIME
 from ..windows.times import UTC_MICROS
 from .conditions import Clock, condition_of
+from .key_columns import with_keys
 from .parser import Parser
 
 _IN_PYTHON = (
@@ -42,9 +43,10 @@ _IN_PYTHON = (
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of files, and sentences about rows that could not be read."""
+    """Rows of files, their key columns, and sentences about rows that could not be read."""
 
     table: pa.Table
+    by: Sequence[str] = ()
     notes: tuple[str, ...] = ()
     unreadable: tuple[pa.Table, ...] = ()
 
@@ -149,7 +151,10 @@ def _type_of(text: str) -> tuple[str, pa.DataType]:
     name, sign, word = text.partition("=")
     kind = type_named(word)
     if not sign or not name or kind is None:
-        raise InvalidArgument(f"--type takes COLUMN=TYPE with a type of Arrow, such as seconds=float64, not {text!r}")
+        raise InvalidArgument(
+            "--type takes COLUMN=TYPE with a type of Arrow, such as seconds=float64 or price=decimal(10,2), not "
+            f"{text!r}"
+        )
     return name, kind
 
 
@@ -204,7 +209,8 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     table = _timed(table, arguments.time, "; --time-format has the format of others")
     if arguments.processing_time is not None:
         table = _with_arrivals(table, arguments).sort_by(arguments.processing_time)
-    return FileRows(table=table, notes=_notes(unreadable), unreadable=tuple(unreadable))
+    table, by = with_keys(table, arguments.by)
+    return FileRows(table=table, by=by, notes=_notes(unreadable), unreadable=tuple(unreadable))
 
 
 def _clock(arguments: argparse.Namespace, event_time: EventTime | None, schema: pa.Schema) -> Clock | None:

@@ -16,6 +16,7 @@ from ..errors import InvalidArgument, require_column
 from ..plot import picture_file
 from ..windows.texts import quoted
 from .conditions import Clock, value_of
+from .key_columns import key_name
 from .parser import Parser
 
 
@@ -34,7 +35,8 @@ def add_plot(parser: Parser) -> None:
         "--plot-between",
         metavar=("START", "END"),
         nargs=2,
-        help="draw only the windows between two times, such as 2024-05-01T12:00 2024-05-01T13:00",
+        help="draw only the windows between two times, such as 2024-05-01T12:00 2024-05-01T13:00; times without a zone "
+        "are by the clock of --time-zone",
     )
 
 
@@ -48,7 +50,7 @@ def check_plot(arguments: argparse.Namespace) -> None:
         name = _name(text)
         if not arguments.by:
             raise InvalidArgument(f"--plot-where {quoted(text)} asks for a key, and there is none: give --by {name}")
-        require_column(name, arguments.by, "--plot-where")
+        require_column(name, [key_name(key) for key in arguments.by], "--plot-where")
     if arguments.plot_between:
         _between(arguments)
 
@@ -57,6 +59,13 @@ def plot_scope(arguments: argparse.Namespace, columns: pa.Schema) -> dict[str, A
     """The key and the times that a picture shows, as its functions take them."""
     where = {_name(text): _value(text, columns) for text in arguments.plot_where}
     return {"where": where, "between": _between(arguments)}
+
+
+def scope_words(arguments: argparse.Namespace) -> list[str]:
+    """The key and the times that a picture shows, for its title."""
+    between = _between(arguments)
+    times = [] if between is None else [" - ".join(f"{time:%Y-%m-%d %H:%M}" for time in between) + " UTC"]
+    return [*arguments.plot_where, *times]
 
 
 def _between(arguments: argparse.Namespace) -> list[datetime] | None:
@@ -91,7 +100,7 @@ def _value(text: str, columns: pa.Schema) -> Any:
         raise InvalidArgument(f"--plot-where {quoted(text)}: column {name!r} is {kind}, which this is not") from None
 
 
-__all__ = ["add_plot", "check_plot", "plot_scope"]
+__all__ = ["add_plot", "check_plot", "plot_scope", "scope_words"]
 
 
 def __dir__() -> list[str]:

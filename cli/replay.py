@@ -27,7 +27,7 @@ from ..windows import WINDOW_WORDS, as_window
 from .failures import failures_of
 from .file_rows import FileRows, add_reading, read_rows, reading_files
 from .parser import Parser, count_of
-from .plot_options import add_plot, check_plot, plot_scope
+from .plot_options import add_plot, check_plot, plot_scope, scope_words
 from .progress_bar import progress_bar
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
 from .row_output import add_output, check_output, give, write_file
@@ -98,7 +98,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     # A file has an end, where a window of all time is shown.
     source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": arguments.mode, "allowed_lateness": arguments.lateness}
-    panes = source.window(window, trigger, **options).combine(by=arguments.by, **results)
+    panes = source.window(window, trigger, **options).combine(by=rows.by, **results)
     if arguments.table is not None and not arguments.overwrite:
         with _advised():
             new_table(panes, arguments.table, None)
@@ -122,7 +122,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
         print(f"wrote {target_of(arguments.table)!r}", file=sys.stderr)
     if arguments.plot:
         with progress_bar(f"drawing {arguments.plot}", picture_file.STEPS) as done:
-            title = ", ".join([f"{arguments.file}: {arguments.window}", *arguments.plot_where])
+            title = ", ".join([f"{arguments.file}: {arguments.window}", *scope_words(arguments)])
             scope = plot_scope(arguments, rows.table.schema)
             picture_file.save(arguments.plot, result, script, time=arguments.time, **scope, title=title, done=done)
         print(f"wrote {arguments.plot}", file=sys.stderr)

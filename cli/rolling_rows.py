@@ -57,7 +57,7 @@ def _rolled(arguments: argparse.Namespace) -> int:
         rows.table,
         periods,
         rows=arguments.rows,
-        by=arguments.by,
+        by=rows.by,
         time=arguments.time,
         closed=arguments.closed,
         every=arguments.every,

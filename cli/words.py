@@ -112,7 +112,13 @@ def _refusal(part: ast.AST) -> str:
 
 def add_by(parser: Parser) -> None:
     """The option of the key."""
-    parser.add_argument("--by", action="append", default=[], metavar="COLUMN", help="a key column; may be repeated")
+    parser.add_argument(
+        "--by",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a key column, or a new one, such as \"hour=col('ts').dt.hour()\"; may be repeated",
+    )
 
 
 def add_combine(parser: Parser) -> None:

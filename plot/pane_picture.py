@@ -80,8 +80,8 @@ def panes(
     where
         The key to draw, such as {"user": "a"}, if there are several.
     between
-        Two event times: only the windows that have an instant between them are drawn, with the rows and the steps of
-        these. All of the run if not given.
+        Two event times: only the windows that have an instant between them are drawn, with all their rows, and the
+        other rows between them. All of the run if not given.
     by
         The key columns for a panel for each key. An empty list draws all keys in one picture.
     labels

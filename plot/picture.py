@@ -114,9 +114,17 @@ class History:
         return history if between is None else history._between(*_two_times(between))
 
     def _between(self, low: datetime, high: datetime) -> History:
-        """The windows that share an instant with `[low, high)`, the rows in it, and the entries that brought them."""
+        """The windows that share an instant with `[low, high)`, with all their rows, and the other rows in it."""
         panes = [pane for pane in self.panes if pane.bounds is None or (pane.bounds[0] < high and pane.bounds[1] > low)]
-        points = [point for point in self.points if low <= point.event < high]
+        spans: dict[tuple[Any, ...], set[Bounds]] = {}
+        for pane in panes:
+            if pane.bounds is not None:
+                spans.setdefault(pane.key, {(low, high)}).add(pane.bounds)
+        points = [
+            point
+            for point in self.points
+            if any(start <= point.event < end for start, end in spans.get(point.key(self.keys) or (), {(low, high)}))
+        ]
         if not any(pane.bounds for pane in panes) and not points:
             times = self.whole().bounds
             raise InvalidArgument(

@@ -47,7 +47,13 @@ def test_a_part_has_the_windows_and_rows_of_the_whole(seed: int) -> None:
 
     assert panes(part, first) == panes(whole, 0)
     assert len(part.panes) == len(panes(part, first)) < len(whole.panes)
-    wanted = [(p.event, p.processing, p.step) for p in whole.points if low <= p.event < high]
+    spans = {(pane.key, pane.bounds) for pane in part.panes}
+    wanted = [
+        (p.event, p.processing, p.step)
+        for p in whole.points
+        if low <= p.event < high
+        or any(key == (p.row["user"],) and bounds and bounds[0] <= p.event < bounds[1] for key, bounds in spans)
+    ]
     assert [(p.event, p.processing, p.step + first) for p in part.points] == wanted
     assert {pane.step for pane in part.panes} | {p.step for p in part.points} >= {0, len(part.entries) - 1}
     for name, marks in part.marks.items():
