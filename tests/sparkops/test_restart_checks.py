@@ -23,6 +23,7 @@ import uncombine as uc
 from uncombine.cli.command_line import main
 from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.sparkops import restarts
+from uncombine.sparkops.checkpoints.before_restart import check_restart
 
 ONCE = {"availableNow": True}
 SECOND = 1_000_000
@@ -194,6 +195,24 @@ def test_the_command_says_what_a_restart_would_do(
     assert told["steps"][0]["refused"] == ["part of with_columns 1 was col('id') % 4 and is col('id') % 5"]
     assert main(["check", "mine_flows:nothing", "--checkpoint", place]) == 2
     assert "mine_flows:nothing is a int, and check takes a flow" in capsys.readouterr().err
+
+
+def test_an_open_mode_is_that_of_the_table_that_the_checkpoint_is_of(spark: SparkSession, tmp_path: Path) -> None:
+    source = source_of(spark, written([rows(0)], tmp_path / "rows"))
+
+    def flow(size: str) -> uc.Flow:
+        return source().window(size, allowed_lateness="10 minutes").combine(n=uc.Count())
+
+    table, plain = str(tmp_path / "table"), str(tmp_path / "plain")
+    with flow("5 minutes").to_table(
+        f"duckdb:{tmp_path}/live.db#n", checkpoint=table, trigger={"availableNow": True}
+    ) as live:
+        live.awaitTermination()
+    run(flow("5 minutes").write_stream(checkpoint=plain))
+    for place in (table, plain):
+        assert check_restart(flow("5 minutes"), place).refusal is None
+        (step,) = check_restart(flow("10 minutes"), place).steps
+        assert [change.text for change in step.changes] == ["window was Fixed('5 minutes') and is Fixed('10 minutes')"]
 
 
 def test_a_source_without_rows_yet_is_no_change(spark: SparkSession, tmp_path: Path) -> None:
