@@ -75,6 +75,19 @@ def batch_writer(packed: DataFrame, function: Callable[..., Any], options: LiveQ
     return writer.trigger(**options.trigger) if options.trigger else writer
 
 
+class Interrupted(RuntimeError):
+    """A batch ended because its query is being stopped."""
+
+
+def _is_no_stop(record: logging.LogRecord) -> bool:
+    """False for what Py4J logs, as an error, of a batch that was interrupted by a stop."""
+    return not (record.exc_info and isinstance(record.exc_info[1], Interrupted))
+
+
+for _name in ("py4j.clientserver", "py4j.java_gateway"):
+    logging.getLogger(_name).addFilter(_is_no_stop)
+
+
 class BatchFunction:
     """A function of batches that knows if it was called, and is short about it when the query is stopped meanwhile.
 
@@ -97,7 +110,7 @@ class BatchFunction:
         except Exception as error:
             head = str(error).partition("\n\tat ")[0][-_LONGEST_HEAD:]  # without the trace of Java and its causes
             if any(f": {name}" in head for name in _INTERRUPTIONS):
-                raise RuntimeError(f"{_CALLING}: {head}") from None
+                raise Interrupted(f"{_CALLING}: {head}") from None
             raise
 
 

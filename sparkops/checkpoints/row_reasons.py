@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pcsv
 
 from ... import windows
 from ...combiners.expressions.expr import Expr
@@ -29,8 +28,8 @@ from .instants import timestamps_of
 
 _WINDOWS = {name: getattr(windows, name) for name in ("Calendar", "Fixed", "Global", "Sessions", "Sliding")}
 
-_NULLS = frozenset(pcsv.ConvertOptions().null_values)
-"""The texts that a CSV file has in place of a value."""
+_NULL = ""
+"""The text that a CSV file has in place of a value, where its options say nothing else."""
 
 Held = Callable[[int, int], list[dict[str, Any]]]
 """The windows of the key that a state holds and that overlap a start and an end."""
@@ -112,10 +111,12 @@ def _misfits(value: object, kind: str) -> bool:
     if value is None or to is None or pa.types.is_string(to) or pa.types.is_large_string(to):
         return False
     try:
+        if value == _NULL:
+            return False
         if pa.types.is_timestamp(to):
             timestamp(value)  # type: ignore[arg-type]
         elif isinstance(value, str):
-            return value not in _NULLS and not _is_read(value, to)
+            return not _is_read(value, to)
         else:
             pa.scalar(value, to)  # which cuts what a whole number cannot have
             return isinstance(value, float) and pa.types.is_integer(to) and not value.is_integer()

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
+from uncombine.sparkops.checkpoints.row_reasons import _misfits
 from uncombine.sparkops.reasons import _all_idle
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
@@ -235,3 +236,9 @@ def test_what_cannot_be_asked_is_refused(spark: SparkSession, tmp_path: Path) ->
         uc.why(tmp_path / "c", window="soon", user="a")
     with pytest.raises(TypeMismatch, match="takes a query, a live table or the folder of a checkpoint, but was"):
         uc.why(7, window="1970-01-01")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["timestamp[us, tz=UTC]", "int64", "double", "date32[day]"])
+def test_an_empty_text_of_csv_is_no_value_and_readable(kind: str) -> None:
+    assert not _misfits("", kind)
+    assert _misfits("soon", kind)

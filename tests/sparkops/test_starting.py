@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 import sys
 import traceback
@@ -16,7 +17,7 @@ from streams import START, changed, read_stream, written
 
 import uncombine as uc
 from uncombine.sparkops import starting
-from uncombine.sparkops.starting import TOO_LATE, BatchFunction, started
+from uncombine.sparkops.starting import TOO_LATE, BatchFunction, Interrupted, started
 
 SCHEMA = pa.schema({"k": pa.string(), "ts": pa.timestamp("us", "UTC")})
 
@@ -122,3 +123,13 @@ def test_a_process_that_comes_too_late(way: str, spark: SparkSession, tmp_path: 
     assert late.exists()
     assert uc.progress(query).stages[0].rows_in == 3  # type: ignore[union-attr]
     assert seen == ([2] if way == "foreach_batch" else [])
+
+
+@pytest.mark.parametrize("logger", ["py4j.clientserver", "py4j.java_gateway"])
+def test_an_interrupted_batch_is_no_error_in_the_log(logger: str, caplog: pytest.LogCaptureFixture) -> None:
+    for error in (Interrupted("a stop"), RuntimeError("disk")):
+        try:
+            raise error
+        except RuntimeError:
+            logging.getLogger(logger).exception("There was an exception while executing the Python Proxy")
+    assert [record.exc_info[1].args for record in caplog.records if record.exc_info] == [("disk",)]
