@@ -40,7 +40,7 @@ _ROW = re.compile(r"(CSV parse error: .*?Expected \d+ columns, got \d+): .*")
 
 _VALUE = re.compile(r"(?<=')[^']{41,}(?=')")
 
-_OF_ANOTHER_TYPE = re.compile(r"conversion error to|changed from")
+_OF_ANOTHER_TYPE = re.compile(r"conversion error to|changed from|' is no (u?int|float|double|bool|decimal)")
 """The words of Arrow for a text file with a value of another type than the file from which the types were inferred."""
 
 

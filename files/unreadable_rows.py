@@ -42,6 +42,9 @@ _ENDLESS = "a quote is not closed (values of several lines need newlines_in_valu
 _VALUE = re.compile(r"Failed to parse string: ('.*') as a scalar of type ([^:]+)(: expected .*)?$")
 """Arrow's words for a value that it cannot read; the cause that it supposes is that of one of several ways to read."""
 
+_OF_CSV = re.compile(r"In CSV column #\d+: CSV conversion error to (.+): invalid value ('.*')$")
+"""Arrow's words for a value of CSV that it cannot read, which count columns from 0."""
+
 _PLACE = re.compile(r"Row #\d+: | in row \d+")
 """The place of a row in the words of Arrow, which counts from where it was told to begin."""
 
@@ -134,7 +137,8 @@ def _cause(reason: object, text: bytes) -> str | None:
     """The reason of a reader in a few words; None if it is not known."""
     if reason is None:
         return None
-    words = _VALUE.sub(r"\1 is no \2", _PLACE.sub("", str(reason).partition("\n")[0]))
+    words = _OF_CSV.sub(r"\2 is no \1", _PLACE.sub("", str(reason).partition("\n")[0]))
+    words = _VALUE.sub(r"\1 is no \2", words)
     words = _json_cause(words, text) if words.startswith(_JSON_ERROR) else words
     return words if len(words) <= LONGEST_CAUSE else f"{words[:LONGEST_CAUSE]}..."
 
