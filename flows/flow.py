@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, Never, ParamSpec, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, Never, ParamSpec, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -64,7 +64,7 @@ from .flow_steps import (
     with_name,
     without_counts,
 )
-from .join_step import Joined, JoinSide, broadcast_stage, join_asof_stage, join_stage
+from .join_step import Direction, How, Joined, JoinSide, Keep, broadcast_stage, join_asof_stage, join_stage
 from .looking_back import JOIN_ROLLING_OPTIONS, ROLLING_OPTIONS, RollingRows, check_watermark, labelled
 from .outputs import Outputs
 from .result import Result
@@ -74,13 +74,7 @@ from .settle import check_lateness, settled
 if TYPE_CHECKING:
     from ..panes.state.seed import Seed
 
-How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
-"""The rows that a join gives."""
-
-Direction: TypeAlias = Literal["backward", "forward", "nearest"]
-"""The side in time on which an as-of join looks for a match."""
-
-JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness")
+JOIN_OPTIONS = ("on", "how", "within", "unmatched", "suffixes", "allowed_lateness", "keep")
 JOIN_ASOF_OPTIONS = (
     *("by", "direction", "tolerance", "allow_exact", "how", "order", "suffixes", "allowed_lateness", "emit"),
 )
@@ -435,9 +429,10 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         unmatched: Literal["at_once", "final"] = "at_once",
         suffixes: tuple[str, str] = ("_left", "_right"),
         allowed_lateness: Span | str | None = None,
+        keep: Keep = (),
         **others: Never,
     ) -> Flow:
-        """Join this flow, which is the left one, with another by key and time.
+        """Join this flow, which is the left one, with another by key, and by time or by what is there when a row comes.
 
         Any row of a flow can be corrected, and the result is then corrected too. It has the key columns once, by their
         left names, `window` in a join of windows, the other left and right columns, `event_time` (the later one of a
@@ -452,9 +447,11 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
             matches nothing.
         how
             "inner", "left", "right", "full", "semi" (left rows with a match) or "anti" (left rows without one).
+            "lookup": each left row meets the right rows of its key that are valid when it comes, and later changes of
+            these do not correct it; "left_lookup" gives left rows that meet none too, with nulls.
         within
-            The least and the greatest right time minus left time of a match; both are included. Without it both flows
-            are grouped by the same window, and panes of one window match.
+            The least and the greatest right time minus left time of a match; both are included. Without it, `keep` and
+            a lookup both flows are grouped by the same window, and panes of one window match.
         unmatched
             For rows without a match: "at_once" emits them when they come, and retracts them when a match comes. "final"
             emits them when the watermark says that no match can come.
@@ -463,6 +460,9 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         allowed_lateness
             The time by which a row may be before the watermark and is still taken; that of the steps before if not
             given, or else none. Later rows are dropped and counted.
+        keep
+            Without `within` all rows of a key match, and a row stays so long after its time: a length, a pair for the
+            left and the right rows, or a dict by side; None is for ever. Pairs with rows that have left stay as given.
 
         Examples
         --------
@@ -473,7 +473,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         >>> both.run().select(["ad", "user", "diff"]).to_pylist()
         [{'ad': 'a', 'user': 'u', 'diff': 1}, {'ad': 'b', 'user': None, 'diff': 1}]
         """
-        options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes}
+        options = {"on": on, "how": how, "within": within, "unmatched": unmatched, "suffixes": suffixes, "keep": keep}
         options["allowed_lateness"] = allowed_lateness
         _check_join("join", "a.join(b, on)", other, others, JOIN_OPTIONS)
         return self._joined(other, "join()", partial(join_stage, options=options))

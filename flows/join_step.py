@@ -8,24 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..panes.grouping.grouping import Grouping
-from ..panes.join.join import SIDES, Join
+from ..panes.join.join import LOOKUPS, SIDES, Join
+from ..panes.join.kept import KeptJoin
 from ..panes.join.stage import JoinStage
 from ..panes.join_asof.join_asof import JoinAsof
 from ..panes.join_asof.stage import JoinAsofStage
+from ..panes.lookup.lookup import Lookup
+from ..panes.lookup.stage import LookupStage
 from ..panes.process.broadcast import BroadcastInput
 from ..panes.process.process import Process
 from ..panes.process.stage import ProcessStage
 from ..panes.stage import Stage, StageInput
-from ..windows import Global, Inherit, Window, span
+from ..windows import Global, Inherit, Span, Window, span
 from .flow_steps import FlowSteps, input_of, last_groupings, windows_of
 from .settings import Settings, check_free, check_kept, shared
 from .settle import check_lateness, shows_again
+
+How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "lookup", "left_lookup"]
+"""The rows that a join gives."""
+
+Direction: TypeAlias = Literal["backward", "forward", "nearest"]
+"""The side in time on which an as-of join looks for a match."""
+
+Keep: TypeAlias = Span | str | Sequence[Span | str | None] | Mapping[str, Span | str | None] | None
+"""The time for which the rows of both sides stay, or of each; None for ever, and nothing for a join of another kind."""
+
+_OF_A_LOOKUP = ("on", "how", "suffixes", "allowed_lateness")
 
 
 @dataclass(frozen=True)
@@ -58,10 +72,39 @@ Joined: TypeAlias = tuple[Stage, pa.Schema, Settings]
 
 def join_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> Joined:
     """The stage of a join with the options that a user gave."""
-    join = Join(
-        **_all_options(sides, {name: value for name, value in options.items() if value is not None or name == "on"})
-    )
-    return _joined(sides, JoinStage((), join))
+    keep = options["keep"]
+    given = {name: value for name, value in options.items() if name == "on" or (name != "keep" and value is not None)}
+    if given["how"] in LOOKUPS:
+        return _lookup_stage(sides, given, keep)
+    if keep == ():
+        return _joined(sides, JoinStage((), Join(**_all_options(sides, given))))
+    if "within" in given:
+        raise InvalidArgument(
+            "join() takes within=, which says how long rows stay, or keep=, with which all rows of a key match, and "
+            "not both: leave one of them out"
+        )
+    return _joined(sides, JoinStage((), KeptJoin(**_all_options(sides, given), keep=keep)))
+
+
+def _lookup_stage(sides: Sequence[JoinSide], given: Mapping[str, Any], keep: Keep) -> Joined:
+    """The stage of a lookup join with the options that a user gave."""
+    how, left = given["how"], sides[0]
+    if "within" in given:
+        raise InvalidArgument(
+            f"how={how!r} meets the right rows that are valid when a left row comes, whatever their times: leave "
+            "within= out, or write join_asof() for those of the time of the left row"
+        )
+    if given["unmatched"] != "at_once":
+        raise InvalidArgument(f"how={how!r} gives a left row when it comes, with a match or none: leave unmatched= out")
+    if keep != ():
+        raise InvalidArgument(
+            f"how={how!r} keeps right rows until they are retracted, and of left rows that may be retracted what they "
+            "met, for allowed_lateness=: leave keep= out"
+        )
+    own = {"allowed_lateness": left.rows.allowed_lateness or span("0 seconds"), **given}
+    lookup = Lookup(**_all_options(sides, {name: value for name, value in own.items() if name in _OF_A_LOOKUP}))
+    # No right row is late, so that its lateness does not matter.
+    return _joined(sides, LookupStage((), lookup), sides[:1])
 
 
 def join_asof_stage(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> Joined:
@@ -115,15 +158,16 @@ def _all_options(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> dict[
     }
 
 
-def _joined(sides: Sequence[JoinSide], stage: JoinStage) -> Joined:
+def _joined(sides: Sequence[JoinSide], stage: JoinStage, judged: Sequence[JoinSide] | None = None) -> Joined:
     left, right = sides
-    for side in sides:
+    for side in sides if judged is None else judged:
         if side.rows.allowed_lateness is not None and side.rows.diff is not None:
             check_lateness(span(stage.join.allowed_lateness), side.rows.allowed_lateness, "the join")
     schema = stage.operator(left.schema, right.schema).output_schema
     check_free(schema)
-    _check_units(left, right)
-    if stage.join.within is None:
+    if judged is None:
+        _check_units(left, right)
+    if stage.join.reach is None:
         _check_windows(left, right)
     return stage, schema, shared([side.settings for side in sides], stage.output(), "the join")
 
@@ -152,14 +196,24 @@ def _check_windows(left: JoinSide, right: JoinSide) -> None:
         if any(isinstance(window, Global) for window in side.windows):
             raise InvalidArgument(
                 f"a join without within= matches rows of one window, and the {name} input is grouped by Global(), "
-                "which gives none: give within=, or another window"
+                "which gives none: give within= or keep=, or another window"
             )
     windows = [window for window in (*left.windows, *right.windows) if not isinstance(window, Inherit)]
     if other := [window for window in windows if repr(window) != repr(windows[0])]:
         raise InvalidArgument(
             f"a join without within= matches rows of one window, and its inputs have {windows[0]!r} and {other[0]!r}: "
-            "give within=, or group both by the same window"
+            "give within= or keep=, or group both by the same window"
         )
 
 
-__all__ = ["JoinSide", "broadcast_stage", "check_whole", "join_asof_stage", "join_stage"]
+__all__ = [
+    "Direction",
+    "How",
+    "JoinSide",
+    "Joined",
+    "Keep",
+    "broadcast_stage",
+    "check_whole",
+    "join_asof_stage",
+    "join_stage",
+]

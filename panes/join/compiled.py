@@ -22,7 +22,7 @@ from ...combiners.rows.plain_types import plain_type
 from ...errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest, require_column
 from ...windows import span
 from ...windows.grid import later
-from ...windows.times import UTC_MICROS
+from ...windows.times import MIN_TIME, NEVER, UTC_MICROS
 from ..state.pane_type import PANE
 from .join import JoinOptions
 from .ranges import FAR
@@ -47,6 +47,8 @@ class Side:
     high: int
     windowed: bool
     lateness: int
+    kept: int | None
+    """The length of time beyond its reach for which a row is taken and stays, without lateness; None for ever."""
     alone: bool
     """True if rows without a match are emitted."""
     counted: bool
@@ -74,9 +76,15 @@ class Side:
 
     def expiry(self, times: np.ndarray, ends: np.ndarray | None) -> np.ndarray:
         """The watermark at which a row leaves; `ends` are the ends of the windows of a join of windows."""
+        if self.kept is None:
+            return np.full(len(times), NEVER)
         if ends is not None:
             return later(ends, self.lateness)
-        return later(times, max(self.high, 0) + self.lateness + 1)
+        return later(times, max(self.high, 0) + self.kept + self.lateness + 1)
+
+    def earliest(self, watermark: int) -> int:
+        """The earliest time of a row that is taken under a watermark."""
+        return MIN_TIME if self.kept is None else max(watermark - self.kept - self.lateness, MIN_TIME)
 
     def witness_expiry(self, times: np.ndarray) -> np.ndarray:
         """The watermark at which a witness leaves."""
@@ -148,9 +156,10 @@ def _side(join: JoinOptions, name: str, schema: pa.Schema) -> Side:
     if not windowed and join.counted(("right", "left")[at]):
         witness = high + max(-low, 0)
         witness = witness if witness > max(high, 0) else None
+    kept = join.kept(name)
     side = Side(
         name=name, schema=schema, keys=keys, values=values, time=time, diff=diff, low=low, high=high, windowed=windowed,
-        lateness=min(int(join.allowed_lateness), FAR),
+        lateness=min(int(join.allowed_lateness), FAR), kept=None if kept is None else min(int(kept), FAR),
         alone=join.alone(name), counted=join.counted(name), witness=witness,
     )  # fmt: skip
     for column in values:
@@ -210,7 +219,8 @@ def _require_window(name: str, schema: pa.Schema) -> None:
     if "window" not in schema.names:
         raise InvalidArgument(
             f"a join without within= matches rows of one window, and the {name} input has no column 'window': "
-            "give within=, or group that input by windows first"
+            "give within=, or keep= for all rows of a key, or how='lookup' for those that are valid when a row comes, "
+            "or group that input by windows first"
         )
     kind = schema.field("window").type
     bounds = [kind.field(n) for n in ("start", "end")] if pa.types.is_struct(kind) and _has_bounds(kind) else []

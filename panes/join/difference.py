@@ -158,7 +158,7 @@ def difference(compiled: CompiledJoin, left: LoadedRows, right: LoadedRows, keys
 
 def _pairs(left: _Party, right: _Party) -> list[Difference]:
     """The pairs whose weight changes."""
-    _require_products(left.hand, right.hand)
+    require_products(left.hand, right.hand)
     changed = left.hand.is_changed
     parts = []
     for chosen, others in ((changed, right.ordered), (~changed, right.ordered.where(right.hand.is_changed))):
@@ -195,7 +195,7 @@ def _final(one: _Party, other: _Party) -> Difference:
     return Difference.of_one(one.side.name, rows, np.where(alone, one.hand.after[rows], 0))
 
 
-def _require_products(left: LoadedRows, right: LoadedRows) -> None:
+def require_products(left: LoadedRows, right: LoadedRows) -> None:
     most = 1.0
     for hand in (left, right):
         most *= max((float(weights.max()) for weights in (hand.before, hand.after) if len(weights)), default=0.0)

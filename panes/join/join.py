@@ -13,6 +13,9 @@ from ...windows.spans import ZERO
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 """The kinds of join. "semi" and "anti" give rows of the left input only."""
 
+LOOKUPS = ("lookup", "left_lookup")
+"""The kinds of join in which a left row meets the right rows of the time when it comes, and is not corrected later."""
+
 SIDES = ("left", "right")
 
 UNMATCHED = ("at_once", "final")
@@ -76,6 +79,9 @@ class JoinOptions(Protocol):
     @property
     def pairs(self) -> bool:
         """True if the output has columns of both inputs."""
+
+    def kept(self, side: str) -> Span | None:
+        """The time beyond its reach for which a row of this side is taken and stays; None for ever."""
 
     def alone(self, side: str) -> bool:
         """True if rows of this side that have no match are emitted."""
@@ -144,7 +150,8 @@ class Join:
             raise InvalidArgument("on= names no column: name at least one that both inputs have")
         for name, choice, allowed in (("how", self.how, HOWS), ("unmatched", self.unmatched, UNMATCHED)):
             if choice not in allowed:
-                raise InvalidArgument(f"{name}= is {choice!r}: {nearest(str(choice), allowed)}")
+                others = LOOKUPS if name == "how" else ()
+                raise InvalidArgument(f"{name}= is {choice!r}: {nearest(str(choice), (*allowed, *others))}")
         if self.allowed_lateness < 0:
             raise InvalidArgument(f"allowed_lateness= is {self.allowed_lateness!r}, and it cannot be negative")
         if self.final and self.how in ("inner", "semi"):
@@ -160,9 +167,12 @@ class Join:
         "left join on user = id within ('0 seconds', '1 hour')"
         """
         on = ", ".join(left if left == right else f"{left} = {right}" for left, right in self.on)
-        bounds = "in the same window" if self.within is None else f"within {self.within!r}"
         alone = f", rows without a match {self.unmatched}" if self.final else ""
-        return f"{self.how} join on {on} {bounds}{alone}"
+        return f"{self.how} join on {on}{self._bounds_in_words}{alone}"
+
+    @property
+    def _bounds_in_words(self) -> str:
+        return " in the same window" if self.within is None else f" within {self.within!r}"
 
     @property
     def option(self) -> str:
@@ -183,6 +193,10 @@ class Join:
     def pairs(self) -> bool:
         """True if the output has columns of both inputs."""
         return self.how not in ("semi", "anti")
+
+    def kept(self, side: str) -> Span | None:
+        """No time: the bounds of a match say how long a row stays."""
+        return ZERO
 
     def alone(self, side: str) -> bool:
         """True if rows of this side that have no match are emitted."""
@@ -242,4 +256,4 @@ def two_suffixes(suffixes: object) -> tuple[str, str]:
     return str(pair[0]), str(pair[1])
 
 
-__all__ = ["HOWS", "SIDES", "Join", "JoinOptions", "key_pairs", "two_suffixes"]
+__all__ = ["HOWS", "LOOKUPS", "SIDES", "Join", "JoinOptions", "key_pairs", "two_suffixes"]

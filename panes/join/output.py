@@ -50,7 +50,7 @@ def output(
     values, parts = [], []
     for side, hand, rows in ((compiled.left, left, change.left), (compiled.right, right, change.right)):
         names = [f"value.{i}" for i in range(len(side.values))] if side.name == "left" or compiled.join.pairs else []
-        table, places = _values(hand, rows, names)
+        table, places = row_values(hand, rows, names)
         values.append(table)
         parts.append(places)
     of_key = change.left
@@ -87,7 +87,7 @@ def _piece(columns: list[pa.Array]) -> int:
     return max(min(PIECE, _TEXT // max(longest, 1)), 1)
 
 
-def _values(hand: LoadedRows, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
+def row_values(hand: LoadedRows, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
     """Columns of the rows that occur, and last a row of nulls; and the place in them of each row of output."""
     occurs = np.zeros(len(hand) + 1, np.bool_)
     occurs[rows] = True

@@ -14,7 +14,6 @@ from ...combiners.aggregate import weights_of
 from ...combiners.rows.columns import flat, int64_column
 from ...combiners.rows.key_codes import normal_keys
 from ...windows import time_column
-from ...windows.times import MIN_TIME
 from ..state.hashes import key_hashes
 from .compiled import Side, kept_type
 
@@ -51,7 +50,7 @@ def take_in(side: Side, table: pa.Table, before: int) -> Rows:
     times, usable = time_column(flat(table[side.time]))
     ends = _ends(table, times) if side.windowed else None
     last = times if ends is None else np.minimum(times, ends - 1)
-    late = usable & (last < max(before - side.lateness, MIN_TIME))
+    late = usable & (last < side.earliest(before))
     good = usable & ~late
     weights = np.ones(len(times), np.int64)
     if side.diff is not None:

@@ -16,6 +16,7 @@ from ..grouping.grouping import DIFF, EVENT_TIME
 from ..row_lift import RowLift
 from ..stage import Stage, StageInput
 from .join import JoinOptions
+from .kept import KeptJoin
 from .operator import JoinOperator
 
 
@@ -62,8 +63,13 @@ class JoinStage(Stage):
     def code(self) -> Mapping[str, Any]:
         return {}
 
+    @property
+    def all_at_once(self) -> bool:
+        # Rows that wait for the end of the input of another step must not miss those that have left by then.
+        return isinstance(self.join, KeptJoin)
+
     def describe(self) -> list[str]:
-        return [self.join.words]
+        return [self.join.words, self.join.state_words] if isinstance(self.join, KeptJoin) else [self.join.words]
 
     @property
     def max_future(self) -> None:

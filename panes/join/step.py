@@ -53,7 +53,7 @@ class Step:
         panes = compiled.output_schema.empty_table()
         left, right = hands
         if (len(left) and len(right)) or compiled.join.alone("left") or compiled.join.alone("right"):
-            keys = Keys.of(left, right, compiled.join.within is None)
+            keys = Keys.of(left, right, compiled.left.windowed)
             panes = output(compiled, left, right, keys, difference(compiled, left, right, keys))
         for side, hand in zip(compiled.sides, hands, strict=True):
             self._leave(side, hand.changed, stores)
@@ -162,7 +162,7 @@ def hold(compiled: CompiledJoin, state: OperatorState) -> int:
     """
     if not MIN_TIME < state.watermark < MAX_TIME:
         return state.watermark
-    least = max(state.watermark - compiled.left.lateness, MIN_TIME)
+    least = max(side.earliest(state.watermark) for side in compiled.sides)
     for side in compiled.sides:
         store = state.stores[side.name]
         if side.counted and store is not None:

@@ -168,6 +168,10 @@ class JoinAsof:
         """True: the output has columns of both inputs."""
         return True
 
+    def kept(self, side: str) -> Span | None:
+        """No time: a row of the state is passed as the bounds of its reach say."""
+        return ZERO
+
     def alone(self, side: str) -> bool:
         """True if rows of this side that have no match are emitted."""
         return side == "left" and self.how == "left"

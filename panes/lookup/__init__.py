@@ -1,0 +1,1 @@
+"""The join of each row with the rows of a table that are valid when it comes."""
