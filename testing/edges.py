@@ -89,6 +89,7 @@ def edges_of(graph: Graph) -> Edges:
                 lateness.add(int(span(join.allowed_lateness)))
                 pairs += join.on
                 bounds |= set(_bounds_of(graph, step, list(spans_of(join.within))))
+                lateness |= set(spans_of(getattr(join, "keep", None)))
     return Edges(
         lengths=tuple(sorted(lengths - {0})),
         lateness=tuple(sorted(lateness - {0})),

@@ -105,7 +105,7 @@ def _names(store: str, made_by: Mapping[str, Any]) -> tuple[list[str], list[str]
     which = ("left", "right")[side]
     pairs = ast.literal_eval(options["on" if "on" in options else "by"])
     time, weight = (ast.literal_eval(options[f"{which}_{what}"]) for what in ("time", "diff"))
-    windows = ["window"] if "within" in options and options["within"] == "None" else []
+    windows = ["window"] if options.get("within") == "None" and "keep" not in options else []
     own = {*(pair[side] for pair in pairs), *windows, weight, *(["event_time"] if time == "event_time" else [])}
     panes = {("pane", str(kind)) for kind in (PANE, FORMER_PANE)}
     values = [name for name, kind in made_by["columns"][side] if name not in own and (name, kind) not in panes]
@@ -114,7 +114,7 @@ def _names(store: str, made_by: Mapping[str, Any]) -> tuple[list[str], list[str]
 
 def _options_of_join(step: str) -> dict[str, str] | None:
     """The options in the text of a step, as texts, if it is a join."""
-    if not step.startswith(("Join(", "JoinAsof(")):
+    if not step.startswith(("Join(", "KeptJoin(", "JoinAsof(", "Lookup(")):
         return None
     call = ast.parse(step, mode="eval").body
     assert isinstance(call, ast.Call)

@@ -116,13 +116,17 @@ def unknown_parts(stored: Fingerprint) -> list[str]:
     return [words for part, words in PARTS.items() if part not in stored]
 
 
+_JOINS = {"Join": "join", "KeptJoin": "join", "JoinAsof": "as-of join", "Lookup": "lookup join"}
+"""The kinds of join, by the names of their options."""
+
+
 def kind_of(one: Fingerprint) -> str:
     """The kind of a step."""
     if "combiners" in one:
         return "grouping"
     step = str(one.get("step", ""))
     kind = step.partition("(")[0]
-    return {"Join": "join", "JoinAsof": "as-of join"}.get(kind, step)
+    return _JOINS.get(kind, step)
 
 
 def words_of(one: Fingerprint) -> str:
@@ -130,8 +134,8 @@ def words_of(one: Fingerprint) -> str:
     match kind_of(one):
         case "grouping":
             return f"a grouping by {_typed(one['by'])}"
-        case "join" | "as-of join" as kind:
-            return f"{'a' if kind == 'join' else 'an'} {kind}"
+        case "join" | "as-of join" | "lookup join" as kind:
+            return f"{'an' if kind == 'as-of join' else 'a'} {kind}"
         case "Remember":
             return "map(remember=True)"
         case "Rolled":

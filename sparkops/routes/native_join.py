@@ -19,6 +19,7 @@ from ...panes.grouping.stage import GroupingStage
 from ...panes.join.compiled import CompiledJoin, Side, kept_type
 from ...panes.join.join import Join
 from ...panes.join.stage import JoinStage
+from ...panes.join_asof.join_asof import JoinAsof
 from ...windows.times import FIRST, LAST
 from ..inputs import column
 from ..sql_types import arrow_type, spark_type
@@ -32,7 +33,7 @@ _HOW = {"left": "left_outer", "right": "right_outer", "full": "full_outer", "sem
 def native_join(stage: JoinStage, inputs: Sequence[Flow], frames: Sequence[DataFrame]) -> DataFrame | str:
     """The rows of a join of DataFrames by Spark, or the reason why its own join does not fit."""
     if not isinstance(stage.join, Join):
-        return "it matches rows as of a time"
+        return "it matches rows as of a time" if isinstance(stage.join, JoinAsof) else "it looks up what is valid"
     if any(not _counts_once(flow) for flow in inputs):
         return "an input has weights (diff=)"
     left, right = (_columns_of(frame) for frame in frames)

@@ -39,8 +39,25 @@ def draw_join(r: random.Random, left: uc.Flow, right: uc.Flow) -> uc.Flow:
     left, right = (draw_step(r, side) if r.random() < 0.4 else side for side in (left, right))
     other = r.choice(["k", "other"])
     right = kept(right.with_columns(y=uc.col("x"), **{other: uc.col("k")}), other, "y")
-    joined = kept(left, "k", "id", "x").join(right, within=r.choice(WITHIN), **{**given, "on": {"k": other}})
+    options = draw_options(r, how, unmatched)
+    joined = kept(left, "k", "id", "x").join(right, **{**given, "on": {"k": other}, **options})
     return joined.select("k", "id", "x", "event_time", "diff")
+
+
+def draw_options(r: random.Random, how: str, unmatched: str) -> dict[str, Any]:
+    """Bounds in time, a lookup in the place of the kind of join, or lengths for which the rows of each side stay."""
+    match r.choice(["within", "within", "lookup", "keep"]):
+        case "within":
+            return {"within": r.choice(WITHIN)}
+        case "lookup":
+            return {
+                "how": r.choice(["lookup", "left_lookup"]),
+                "unmatched": "at_once",
+                "allowed_lateness": r.choice([None, "1 minute"]),
+            }
+    ever = {"left": [1], "semi": [1], "anti": [1], "right": [0], "full": [0, 1]}.get(how, [])
+    keep = [None if side in ever else r.choice([None, "30 seconds", "3 minutes"]) for side in range(2)]
+    return {"keep": tuple(keep)}
 
 
 def draw_flow(r: random.Random, sources: list[uc.Flow]) -> uc.Flow:

@@ -42,7 +42,7 @@ class Case:
 
     @property
     def windowed(self) -> bool:
-        return self.join.within is None
+        return self.join.reach is None
 
     def schema(self, side: str) -> pa.Schema:
         """Key, value, time, and what the case adds."""
