@@ -30,7 +30,9 @@ STAY = {"left": ("right",), "semi": ("right",), "anti": ("right",), "right": ("l
 def random_kept(random: Random, how: str, unmatched: str, diff: bool) -> Case:
     stages = random.random() < 0.5, random.random() < 0.5
     keep = [
-        None if side in STAY.get(how, ()) or random.random() < 0.2 else timedelta(microseconds=random.choice([0, 4, 15]))
+        None
+        if side in STAY.get(how, ()) or random.random() < 0.2
+        else timedelta(microseconds=random.choice([0, 4, 15]))
         for side in ("left", "right")
     ]
     join = KeptJoin(
