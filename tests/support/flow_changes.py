@@ -547,6 +547,19 @@ PAIRS: dict[str, Pair] = {
         ("where 1",),
     ),
     "within= of a join": Pair(lambda s: joined(s), lambda s: joined(s, within=("0 s", "2 minutes")), "step was Join("),
+    "keep= of a join": Pair(
+        lambda s: joined(s, within=None, keep="1 hour"),
+        lambda s: joined(s, within=None, keep="2 hours"),
+        "step was KeptJoin(",
+    ),
+    "a lookup in the place of a join": Pair(
+        joined, lambda s: joined(s, within=None, how="lookup"), "it was a join and is a lookup join"
+    ),
+    "how= of a lookup": Pair(
+        lambda s: joined(s, within=None, how="lookup"),
+        lambda s: joined(s, within=None, how="left_lookup"),
+        "step was Lookup(",
+    ),
     "allowed_lateness of a join": Pair(
         lambda s: joined(s), lambda s: joined(s, allowed_lateness="1 hour"), "step was Join("
     ),

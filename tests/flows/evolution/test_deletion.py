@@ -193,6 +193,27 @@ def test_the_weights_of_a_joined_input_do_not_shift_its_names(asof: bool, tmp_pa
     assert {row["person"] for row in shown if row["x"] == 7} == {"bob"}
 
 
+@pytest.mark.parametrize("how", ["lookup", "keep"])
+def test_rows_of_a_table_beside_a_stream_leave_by_their_key_and_by_their_own_columns(how: str, tmp_path: Path) -> None:
+    weighted = SCHEMA.append(pa.field("diff", pa.int64()))
+    left, right = (uc.flow(weighted, diff="diff", watermark="1 minute", name=name) for name in "lr")
+    options: dict[str, Any] = {"how": "lookup"} if how == "lookup" else {"keep": ("1 hour", None)}
+    right = right.select("ts", "k", "x", "diff").rename(x="y")
+    both = left.join(right, on="k", allowed_lateness="1 hour", **options)
+    orders = [{"ts": START, "k": k, "id": id, "x": id, "diff": 1} for id, k in enumerate("aabb")]
+    table = [{"ts": START, "k": k, "id": 0, "x": x, "diff": 1} for k, x in (("a", 7), ("b", 8), ("b", 9))]
+    whole = both.run([uc.Elements(table, input="r"), uc.Elements(orders, input="l")])
+    stays = {"x": uc.col("x") == 1, "k": uc.col("k") == "a"}
+    for name, where in stays.items():
+        made = deleted(whole, tmp_path / name, where)
+        assert list(made.deleted.values()) == [1 if name == "x" else 3]
+        back = [uc.Elements([{**order, "diff": -1}], input="l") for order in orders]
+        shown = both.run(back, start=made.seed).to_pylist()
+        gone = {1} if name == "x" else {0, 1}
+        want = [(order["id"], y, -1) for order in orders for y in ([7] if order["k"] == "a" else [8, 9])]
+        assert [(row["id"], row["y"], row["diff"]) for row in shown] == [row for row in want if row[0] not in gone]
+
+
 def test_the_rows_of_a_join_of_windows_are_found_by_their_names(tmp_path: Path) -> None:
     rows = [{"ts": START, "k": "a", "id": 1, "x": 3}, {"ts": START, "k": "b", "id": 2, "x": 4}]
     sides = [
