@@ -1,7 +1,7 @@
-"""The left rows that were given, with the right rows that each met, so that a retraction takes back exactly these.
+"""The left rows that were given, with the right rows that each met: a retraction retracts exactly these.
 
 Equal left rows may be given several times, and each time meet others: each time is a turn of the row. A retraction
-takes back the last turn first. Retractions of rows that never came wait for them.
+is of the last turn first. Retractions of rows that never came wait for them.
 
 Guarded by tests/panes/lookup/test_lookup.py.
 """
@@ -41,13 +41,13 @@ def given_schema(compiled: CompiledJoin) -> pa.Schema:
 
 @dataclass(frozen=True)
 class Settled:
-    """The effect of a bundle on left rows: those that are given now, and those that were given and are taken back."""
+    """The effect of a bundle on left rows: those that are given now, and those that were given and are retracted."""
 
     new: ChangedRows
     turns: np.ndarray
     """The turn of each new row."""
     back: pa.Table
-    """The stored rows that are taken back, at least in part."""
+    """The stored rows that are retracted, at least in part."""
     taken: np.ndarray
     """The weight that is taken of each of these."""
     given: Store
@@ -87,32 +87,32 @@ class _Equal:
 def settle(side: Side, rows: Rows, given: Store, early: Store) -> Settled:
     """Net the left rows of a bundle with each other, and with what was given."""
     touched = lookup(rows.hashes)
-    held, owed = StoreRows.of(given, touched, {}, given.schema), StoreRows.of(early, touched, {}, side.stored)
-    equal = _Equal.of(side, rows, held, owed)
+    held, waiting = StoreRows.of(given, touched, {}, given.schema), StoreRows.of(early, touched, {}, side.stored)
+    equal = _Equal.of(side, rows, held, waiting)
     marks = held.read([TURN, PART])
     turns, parts = (int64_column(marks[name]) for name in (TURN, PART))
     leads = equal.kind == 1
     leads[leads] = parts == 0
-    sums, debts = equal.sums(equal.kind == 0), equal.sums(equal.kind == 2)
+    sums, before = equal.sums(equal.kind == 0), equal.sums(equal.kind == 2)
     take = np.minimum(equal.sums(leads), np.maximum(-sums, 0))
-    rest = sums + debts + take
+    rest = sums + before + take
     codes = equal.codes(1)
     last = np.full(len(equal.first) + 1, -1)
     np.maximum.at(last, codes, turns)
     taken = _taken(np.append(take, 0), codes, turns, parts, equal.weights[equal.kind == 1])
     back = held.where(taken > 0)
     is_new = rest > 0
-    changes = np.append(np.minimum(rest, 0) != debts, False)
-    early = owed.where(changes[equal.codes(2)]).removed()
-    owes = changes[:-1] & (rest < 0)
-    debtors = _changed(rows, equal.first[owes], rest[owes])
+    changes = np.append(np.minimum(rest, 0) != before, False)
+    early = waiting.where(changes[equal.codes(2)]).removed()
+    waits = changes[:-1] & (rest < 0)
+    still = _changed(rows, equal.first[waits], rest[waits])
     return Settled(
         new=_changed(rows, equal.first[is_new], rest[is_new]),
         turns=last[:-1][is_new] + 1,
         back=back.read(),
         taken=taken[taken > 0],
         given=_reduced(back, taken[taken > 0]),
-        early=early.put(debtors.hashes, debtors.table, {"event": debtors.expiry}),
+        early=early.put(still.hashes, still.table, {"event": still.expiry}),
     )
 
 

@@ -50,7 +50,7 @@ class LookupStep:
         stores = dict(self.stores)
         valid = self._valid(right, left, stores)
         settled = self._settled(left, stores)
-        parts = [] if settled is None else [self._taken_back(settled)]
+        parts = [] if settled is None else [self._retracted(settled)]
         new = all_new(left) if settled is None else settled.new
         if len(new):
             panes, ranges, partners = self._met(new, valid)
@@ -84,9 +84,9 @@ class LookupStep:
         held = StoreRows.of(stores["right"], touched, {}, side.stored)
         changed = all_new(rows)
         if nets:
-            owed = StoreRows.of(early, touched, {}, side.stored)
-            changed, replaced, met = netted(rows, held, owed)
-            stores["right"], stores["right_early"] = held.where(replaced).removed(), owed.where(met).removed()
+            waiting = StoreRows.of(early, touched, {}, side.stored)
+            changed, replaced, met = netted(rows, held, waiting)
+            stores["right"], stores["right_early"] = held.where(replaced).removed(), waiting.where(met).removed()
             held = held.where(~replaced)
         for name, chosen in (("right", changed.sums > 0), ("right_early", changed.sums < 0)):
             if chosen.any():
@@ -124,7 +124,7 @@ class LookupStep:
         panes = output(compiled, left, right, keys, Difference.joined(parts), of_left=True)
         return panes, ranges.sizes, partners
 
-    def _taken_back(self, settled: Settled) -> pa.Table:
+    def _retracted(self, settled: Settled) -> pa.Table:
         """The retractions of what was given of left rows, by time and key."""
         compiled, table, taken = self.compiled, settled.back, settled.taken
         times = int64_column(table[TIMES])

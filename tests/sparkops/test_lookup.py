@@ -28,7 +28,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def bundles(count: int = 4) -> list[dict[str, pa.Table]]:
-    """Orders, of which some are taken back later, and the changes of the table of users that come with them."""
+    """Orders, of which some are retracted later, and the changes of the table of users that come with them."""
     rng, cities, given = np.random.default_rng(5), dict[str, tuple[int, str]](), list[tuple[int, str | None, int]]()
     out = []
     for place in range(count):
@@ -114,8 +114,8 @@ def test_a_stream_goes_on_after_a_restart_and_with_other_shards(kind: str, spark
     result = local.run(script)
     assert result.dropped == 0
     assert net(shown) == net(result.panes.select(shown.column_names))
-    taken_back = [row["city"] for row in shown.to_pylist() if row["diff"] < 0]
-    assert len(set(taken_back)) > 2
+    retracted = [row["city"] for row in shown.to_pylist() if row["diff"] < 0]
+    assert len(set(retracted)) > 2
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -147,7 +147,7 @@ class LookupOracle(TableOracle):
 
     given: dict[Row, list[tuple[int, list[tuple[Row, int]]]]] = field(default_factory=dict)
     """For each left row its turns, each with its weight and the right rows that it met."""
-    owed: Counter[Row] = field(default_factory=Counter)
+    waiting: Counter[Row] = field(default_factory=Counter)
     """Retractions of left rows that did not come yet."""
 
     def take(self, bundle: Bundle, watermark: int) -> None:
@@ -159,13 +159,13 @@ class LookupOracle(TableOracle):
             else:
                 self.go(row, -weight)
         self.watermark = max(self.watermark, watermark)
-        for row in [row for row in (*self.given, *self.owed) if self.passed("left", row[2])]:
+        for row in [row for row in (*self.given, *self.waiting) if self.passed("left", row[2])]:
             self.given.pop(row, None)
-            self.owed.pop(row, None)
+            self.waiting.pop(row, None)
 
     def come(self, row: Row, weight: int) -> None:
-        paid = min(weight, self.owed[row])
-        self.owed[row] -= paid
+        paid = min(weight, self.waiting[row])
+        self.waiting[row] -= paid
         if weight > paid:
             met = [(other, n) for other, n in self.held["right"].items() if n > 0 and row[0] is not None]
             met = [(other, n) for other, n in met if other[0] == row[0]]
@@ -181,7 +181,7 @@ class LookupOracle(TableOracle):
             weight -= some
             if most > some:
                 turns.append((most - some, met))
-        self.owed[row] += weight
+        self.waiting[row] += weight
 
     def show(self, row: Row, weight: int, met: list[tuple[Row, int]]) -> None:
         for other, n in met:

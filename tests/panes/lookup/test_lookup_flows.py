@@ -82,7 +82,7 @@ def test_rule_99_right_rows_of_a_bundle_come_before_its_left_rows() -> None:
 
 
 @pytest.mark.parametrize("how", LOOKUPS)
-def test_rule_100_a_retraction_takes_back_what_its_row_gave(how: str) -> None:
+def test_rule_100_a_retraction_retracts_what_its_row_gave(how: str) -> None:
     script = [
         orders((5, "a", 1, 1)),
         users((1, "a", "Rome", 2)),
@@ -119,7 +119,7 @@ def test_rule_100_a_left_row_and_its_retraction_are_late_together() -> None:
     assert result.output_watermarks[-1] == 12 - 5
 
 
-def test_a_later_step_takes_what_was_given_and_what_was_taken_back() -> None:
+def test_a_later_step_takes_what_was_given_and_what_was_retracted() -> None:
     both = looked_up("left_lookup", allowed_lateness="1 minute")
     counts = both.window(uc.Fixed("1 second")).combine(by="city", n=uc.Sum("n"))
     script = [
