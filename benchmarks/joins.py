@@ -13,6 +13,8 @@ from harness import Row, pair
 
 from uncombine.panes.join.join import Join
 from uncombine.panes.join.operator import JoinOperator
+from uncombine.panes.lookup.lookup import Lookup
+from uncombine.panes.lookup.operator import LookupOperator
 from uncombine.sparkops.tuning.malloc import keep_memory
 
 TITLE = "Steps of the join operator"
@@ -41,6 +43,9 @@ def rows() -> Iterator[Row]:
     inner = "inner"
     yield pair("left, within", _first_step(ROWS, "left"), _first_step(ROWS, "inner"), inner, 1.5, runs=3)
     yield pair("anti, within, final", _first_step(ROWS, "anti", "final"), _first_step(ROWS, "inner"), inner, 1, runs=3)
+    in_table = "pandas.merge by key"
+    yield pair("lookup of 1,000,000 rows in a table of 100,000 keys", _lookup(None), _merge_table(), in_table, 8)
+    yield pair("the same, rows that can be retracted", _lookup("diff"), _lookup(None), "rows that cannot", 4)
     few = "the same with 10,000 held"
     for how in ("inner", "left"):
         yield pair(f"1,000 rows, 1,000,000 held, {how}", _small_step(ROWS, how), _small_step(10_000, how), few, 3)
@@ -124,6 +129,27 @@ def _merge(count: int) -> Callable[[], Any]:
         return pairs[(pairs["event_time_y"] - pairs["event_time_x"]).between(low, high)]
 
     return merged
+
+
+@cache
+def _table() -> pa.Table:
+    """A row for each key."""
+    keys = np.arange(KEYS)
+    return pa.table({"k": keys, "at": pa.array(keys).cast(STAMP), "city": [f"city {key % 1000}" for key in keys]})
+
+
+def _lookup(diff: str | None) -> Callable[[], Any]:
+    """A step of a million left rows, beside a table that is held."""
+    left, right = _plain(_sides(ROWS)[0], WITHIN, diff), _table()
+    times = {"left_time": "event_time", "right_time": "at"}
+    operator = LookupOperator(Lookup("k", left_diff=diff, **times), left.schema, right.schema)
+    state = operator.step(operator.initial(), (left.slice(0, 0), right), watermark=0).state
+    return lambda: operator.step(state, (left, right.slice(0, 0)), watermark=0)
+
+
+def _merge_table() -> Callable[[], Any]:
+    left, right = _frames(ROWS)[0].drop(columns="window"), _table().to_pandas()
+    return lambda: left.merge(right, on="k")
 
 
 def _small_step(held: int, how: str, weight: int = 1) -> Callable[[], Any]:

@@ -323,13 +323,15 @@ WITHIN = [(-60, 120), (0, 30), (0, 0)]
 def _joined(r: random.Random, one: Pipeline, other: Pipeline) -> Pipeline:
     how, unmatched = r.choice(HOWS)
     low, high = r.choice(WITHIN)
-    options = {"on": "k", "how": how, "unmatched": unmatched, "within": (f"{low} seconds", f"{high} seconds")}
+    ever = r.random() < 0.25
+    bounds: dict[str, Any] = {"keep": None} if ever else {"within": (f"{low} seconds", f"{high} seconds")}
+    options = {"on": "k", "how": how, "unmatched": unmatched, **bounds}
     flow = _one_number(how, one.flow.join(other.flow, **options))
 
     def near(left: Row, right: Row) -> bool:
-        return low * SECOND <= right[0] - left[0] <= high * SECOND
+        return ever or low * SECOND <= right[0] - left[0] <= high * SECOND
 
-    name = f"{how} join within {low} to {high} s"
+    name = f"{how} join for ever" if ever else f"{how} join within {low} to {high} s"
     return Pipeline(
         flow, lambda given: matched(one.rows(given), other.rows(given), how, near), (name, *one.names, *other.names)
     )
