@@ -206,7 +206,7 @@ def test_check_flow_works_through_a_lookup(breaks: bool) -> None:
         with pytest.raises(uc.errors.FlowViolation):
             check_flow(both, expected, examples=100)
     else:
-        check_flow(both, expected, examples=40)
+        check_flow(both, expected, examples=20)
 
 
 def wrong(**options: Any) -> Any:
@@ -235,6 +235,7 @@ def wrong(**options: Any) -> Any:
             InvalidArgument,
             "each_batch",
         ),
+        (lambda: uc.flow(ORDERS).lookup_join, AttributeError, "write flow.join"),
         (
             lambda: uc.flow(ORDERS).join(uc.flow(USERS, time="at"), on={"user": "id"}),
             InvalidArgument,
