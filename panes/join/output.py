@@ -66,7 +66,7 @@ def output(
     order = _order(compiled, keys, of_key, times, weights)
     of_key, times, weights, *parts = (part.take(order, mode="clip") for part in (of_key, times, weights, *parts))
     pieces = [compiled.output_schema.empty_table()] if len(order) == 0 else []
-    size = _piece([*keys.columns, *(flat(column) for table in values for column in table.columns)])
+    size = rows_in_piece([*keys.columns, *(flat(column) for table in values for column in table.columns)])
     for first in range(0, len(order), size):
         piece = slice(first, first + size)
         at = pa.array(of_key[piece])
@@ -80,7 +80,7 @@ def output(
     return pa.concat_tables(pieces)
 
 
-def _piece(columns: list[pa.Array]) -> int:
+def rows_in_piece(columns: list[pa.Array]) -> int:
     """The number of rows whose texts fit into one array, whatever row repeats."""
     texts = [column for column in columns if pa.types.is_string(column.type) or pa.types.is_binary(column.type)]
     longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in texts), default=0)

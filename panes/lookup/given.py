@@ -18,7 +18,7 @@ from ...combiners.rows.group_sums import sum_counts
 from ...combiners.rows.groups import Groups, group_rows
 from ..join.compiled import CompiledJoin, Side
 from ..join.loaded_rows import LoadedRows
-from ..join.output import row_values
+from ..join.output import row_values, rows_in_piece
 from ..join.side_changes import ChangedRows, identity
 from ..join.side_rows import Rows
 from ..state.hashes import lookup
@@ -178,11 +178,17 @@ def remembered(settled: Settled, right: LoadedRows, sizes: np.ndarray, partners:
     times = np.where(met, right.after.take(partner, mode="wrap"), 0) if met.any() else np.zeros(len(owner), np.int64)
     names = [name.replace(MET, "value.") for name in settled.given.schema.names if name.startswith(MET)]
     values, places = row_values(right, partner, names)
-    columns = [column.take(pa.array(owner)) for column in map(flat, new.table.columns)]
-    columns += [pa.array(settled.turns[owner]), pa.array(part), pa.array(times)]
-    columns += [flat(column).take(pa.array(places)) for column in values.columns]
-    table = pa.Table.from_arrays(columns, schema=settled.given.schema)
-    return settled.given.put(new.hashes[owner], table, {"event": new.expiry[owner]})
+    left, met_values = ([flat(column) for column in some.columns] for some in (new.table, values))
+    store, size = settled.given, rows_in_piece([*left, *met_values])
+    for first in range(0, len(owner), size):
+        piece = slice(first, first + size)
+        of_left, of_right = pa.array(owner[piece]), pa.array(places[piece])
+        columns = [column.take(of_left) for column in left]
+        columns += [pa.array(settled.turns[owner[piece]]), pa.array(part[piece]), pa.array(times[piece])]
+        columns += [column.take(of_right) for column in met_values]
+        table = pa.Table.from_arrays(columns, schema=store.schema)
+        store = store.put(new.hashes[owner[piece]], table, {"event": new.expiry[owner[piece]]})
+    return store
 
 
 __all__ = ["MET", "TIMES", "Settled", "given_schema", "remembered", "settle"]

@@ -20,7 +20,7 @@ from ...windows.times import MAX_TIME, MIN_TIME
 from ..join.compiled import CompiledJoin
 from ..join.difference import Difference, Keys, require_products
 from ..join.loaded_rows import LoadedRows
-from ..join.output import output
+from ..join.output import PIECE, output
 from ..join.ranges import Layout, RowOrder
 from ..join.side_changes import ChangedRows, all_new, netted
 from ..join.side_rows import Rows, take_in
@@ -134,12 +134,14 @@ class LookupStep:
         at = int64_column(table["time"])
         keys = [flat(table[f"key.{i}"]) for i in range(len(compiled.left.keys))]
         order = np.lexsort((order_keys([Column(key) for key in keys]).keys, at)) if len(at) else np.arange(0)
-        values = [f"value.{i}" for i in range(len(compiled.left.values))]
-        values += [f"{MET}{i}" for i in range(len(compiled.right.values))]
-        columns = [*keys, *(flat(table[name]) for name in values)]
-        columns += [timestamps(at), pa.array(-taken * np.maximum(times, 1))]
-        columns = [column.take(pa.array(order)) for column in columns]
-        return pa.Table.from_arrays(columns, schema=compiled.output_schema)
+        names = [name for name in table.column_names if name.startswith(("key.", "value.", MET))]
+        pieces = [compiled.output_schema.empty_table()]
+        for first in range(0, len(order), PIECE):
+            some = order[first : first + PIECE]
+            columns = table.select(names).take(pa.array(some)).columns
+            columns += [timestamps(at[some]), pa.array(-taken[some] * np.maximum(times[some], 1))]
+            pieces.append(pa.Table.from_arrays(columns, schema=compiled.output_schema))
+        return pa.concat_tables(pieces)
 
 
 def _put(store: Store | None, changed: ChangedRows, chosen: np.ndarray) -> Store:
