@@ -29,8 +29,8 @@ from ..local.script import with_times
 from ..panes.grouping.grouping import EVENT_TIME
 from ..windows.times import UTC_MICROS
 from .conditions import Clock, condition_of
-from .key_columns import with_keys
 from .parser import Parser
+from .words import with_keys
 
 _IN_PYTHON = (
     ("delimiter", r"delimiter=('[^']*'), or schema= if it is", r"--delimiter \1, or --delimiter ',' if it is"),

@@ -16,8 +16,8 @@ from ..errors import InvalidArgument, require_column
 from ..plot import picture_file
 from ..windows.texts import quoted
 from .conditions import Clock, value_of
-from .key_columns import key_name
 from .parser import Parser
+from .words import key_name
 
 
 def add_plot(parser: Parser) -> None:

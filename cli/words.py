@@ -1,4 +1,4 @@
-"""Combiners from text, as the command line takes them: `total=sum:score`, or as they print themselves.
+"""Combiners and keys from text, as the command line takes them: `total=sum:score`, or as they print themselves.
 
 Windows and triggers have words of their own, in `windows/words.py` and `triggers/words.py`. No text is run as code: an
 expression may only call public combiners with plain values.
@@ -13,11 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from .. import combiners
 from ..combiners import Combiner
 from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
 from ..errors import InvalidArgument, nearest
 from ..windows.texts import quoted, reading, require_short
+from .conditions import expression_of, is_expression
 from .parser import Parser
 
 _COMBINERS: Mapping[str, Any] = {
@@ -121,6 +124,38 @@ def add_by(parser: Parser) -> None:
     )
 
 
+def key_name(text: str) -> str:
+    """The name of the column of a key.
+
+    >>> key_name("user"), key_name("hour=col('ts').dt.hour()")
+    ('user', 'hour')
+    """
+    name, sign, made = text.partition("=")
+    if is_expression(text):
+        raise InvalidArgument(f"--by {quoted(text)} has no name for its column: write --by name={text}")
+    return name.strip() if sign and is_expression(made) else text
+
+
+def with_keys(table: pa.Table, by: Sequence[str]) -> tuple[pa.Table, list[str]]:
+    """The rows with the columns that `--by` computes, and the names of all key columns.
+
+    >>> table, names = with_keys(pa.table({"n": [1, 2]}), ["n", "double=col('n') * 2"])
+    >>> names, table["double"].to_pylist()
+    (['n', 'double'], [2, 4])
+    """
+    names = [key_name(text) for text in by]
+    for name, text in zip(names, by, strict=True):
+        if name == text:
+            continue
+        if name in table.column_names:
+            raise InvalidArgument(
+                f"--by {quoted(text)} makes a column {name!r}, and the file has one: name it otherwise"
+            )
+        made = expression_of(text.partition("=")[2], "--by")
+        table = table.append_column(name, made.evaluate(table))
+    return table, names
+
+
 def add_combine(parser: Parser) -> None:
     """The option of the results."""
     parser.add_argument(
@@ -142,7 +177,7 @@ def combiners_of(texts: Sequence[str]) -> dict[str, Combiner]:
     return results
 
 
-__all__ = ["add_by", "add_combine", "combiner_of", "combiners_of"]
+__all__ = ["add_by", "add_combine", "combiner_of", "combiners_of", "key_name", "with_keys"]
 
 
 def __dir__() -> list[str]:

@@ -36,7 +36,8 @@ def check_restart(flow: Flow, checkpoint: str, same: Sequence[str] = ()) -> Rest
     restart = restart_of(route, checkpoint, same) or Restart(())
     if restart.refusal is None or source is None or (table := _of_a_table(flow)) is flow:
         return restart
-    of_table = restart_of(source.route(as_stored(table, source.input.spark, checkpoint)), checkpoint, same)
+    other = source.route(as_stored(table, source.input.spark, checkpoint))
+    of_table = restart_of(other, checkpoint, same) if isinstance(other, StreamRoute) else None
     return restart if of_table is None or _changes(of_table) >= _changes(restart) else of_table
 
 
