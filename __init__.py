@@ -60,6 +60,7 @@ __all__ = [  # noqa: RUF022
     "Never",
     "OnPunctuation",
     "OnResult",
+    "OnSignal",
     "RepeatCount",
     "RepeatUntil",
     "Repeatedly",
@@ -253,6 +254,7 @@ if TYPE_CHECKING:
         Never,
         OnPunctuation,
         OnResult,
+        OnSignal,
         RepeatCount,
         Repeatedly,
         RepeatUntil,
@@ -292,7 +294,7 @@ else:
         ),
         ".triggers": (
             "AfterBytes AfterCount AfterDelay AfterWatermark AllOf Always AtPeriod ChildTrigger Clearing FirstOf Never "
-            "OnPunctuation OnResult RepeatCount Repeatedly RepeatUntil SequenceOf Trigger TriggerContext "
+            "OnPunctuation OnResult OnSignal RepeatCount Repeatedly RepeatUntil SequenceOf Trigger TriggerContext "
             "UserTrigger WatermarkPercentile"
         ),
         ".windows": ("Calendar Custom Fixed Global Inherit Sessions Sliding Span span timestamp"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -36,6 +37,8 @@ class Source(ABC, Generic[FlowT]):
     """The step over the rows of `inputs`, with a port for each; None if these rows are those of the source."""
     output: StageInput | None = None
     """The rows, as the first stage after them gets them, if the source is made of flows."""
+    ports: tuple[int, ...] = ()
+    """For each of `inputs`, the port of the first stage of the flow to which its rows go, if the stage has several."""
     reading: Reading | None = None
     """The way in which messages of a changelog become these rows, if the engine reads messages."""
 
@@ -142,4 +145,38 @@ class Engine(ABC, Generic[FlowT]):
         """A picture of the steps of a flow, as HTML."""
 
 
-__all__ = ["Engine", "Source"]
+@dataclass(frozen=True, eq=False)
+class FlowSource(Source[FlowT]):
+    """The rows that a union or a join of several flows gives, in the columns of `schema`."""
+
+    schema: pa.Schema
+    inputs: tuple[FlowT, ...]
+    output: StageInput
+    stage: Stage | None = None
+    ports: tuple[int, ...] = ()
+
+    @property
+    def streaming(self) -> bool:  # type: ignore[override]
+        return any(flow.source.streaming for flow in self._flows)
+
+    @property
+    def engine(self) -> Engine[FlowT]:
+        return self._flows[0].source.engine  # type: ignore[no-any-return]
+
+    def describe(self) -> str:
+        if self.ports:
+            return "rows, and the signals of the trigger of the next stage"
+        return f"a union of {len(self.inputs)} flows" if self.stage is None else self.stage.describe()[0]
+
+    def storable_field(self, field: pa.Field) -> pa.Field:
+        return self._flows[0].source.storable_field(field)
+
+    def replayed(self) -> Source[FlowT]:
+        raise InvalidArgument(f"replay() comes before {self.describe()}: write it after each uc.flow(...)")
+
+    @property
+    def _flows(self) -> tuple[Any, ...]:
+        return self.inputs
+
+
+__all__ = ["Engine", "FlowSource", "Source"]

@@ -52,7 +52,7 @@ from ..triggers import Trigger, as_trigger
 from ..windows import Global, Length, Span, Window, as_window, span
 from ..windows.spans import positive
 from .answers import Answers
-from .engine import Engine, Source
+from .engine import FlowSource, Source
 from .flow_steps import (
     FlowSteps,
     check_filters,
@@ -64,7 +64,17 @@ from .flow_steps import (
     with_name,
     without_counts,
 )
-from .join_step import Direction, How, Joined, JoinSide, Keep, broadcast_stage, join_asof_stage, join_stage
+from .join_step import (
+    Direction,
+    How,
+    Joined,
+    JoinSide,
+    Keep,
+    broadcast_stage,
+    join_asof_stage,
+    join_stage,
+    with_signals,
+)
 from .looking_back import JOIN_ROLLING_OPTIONS, ROLLING_OPTIONS, RollingRows, check_watermark, labelled
 from .outputs import Outputs
 from .result import Result
@@ -82,33 +92,6 @@ _NOT_OF_WINDOW = ("combiners", "window", "by", "bounded", "max_future")
 P = ParamSpec("P")
 Made = TypeVar("Made")
 OPTIONS = tuple(name for name in Grouping.__dataclass_fields__ if name not in _NOT_OF_WINDOW)
-
-
-@dataclass(frozen=True, eq=False)
-class FlowSource(Source["Flow"]):
-    """The rows that a union or a join of several flows gives, in the columns of `schema`."""
-
-    schema: pa.Schema
-    inputs: tuple[Flow, ...]
-    output: StageInput
-    stage: Stage | None = None
-
-    @property
-    def streaming(self) -> bool:  # type: ignore[override]
-        return any(flow.source.streaming for flow in self.inputs)
-
-    @property
-    def engine(self) -> Engine[Flow]:
-        return self.inputs[0].source.engine
-
-    def describe(self) -> str:
-        return f"a union of {len(self.inputs)} flows" if self.stage is None else self.stage.describe()[0]
-
-    def storable_field(self, field: pa.Field) -> pa.Field:
-        return self.inputs[0].source.storable_field(field)
-
-    def replayed(self) -> Source[Flow]:
-        raise InvalidArgument(f"replay() comes before {self.describe()}: write it after each uc.flow(...)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -766,13 +749,14 @@ class WindowedRows(Adviser):
         `by` names the key columns. Each combiner comes after the name of its result: `n=uc.Count()`.
         """
         check_named("combine()", unnamed)
-        flow, settings = followed_flow(self._flow), self._flow.settings
+        flow, signals = with_signals(followed_flow(self._flow), self._options.get("trigger"), Flow)
+        settings = flow.settings
         options = {"by": column_names(by, "by="), **self._options}
         written = OpenGrouping(combiners=combiners, window=self._window, options=options)
         number = stages_of(flow) + 1
         [grouping] = settled([written], input_of(flow), flow._is_bounded, settings.each_batch, number)
         grouping.check_trigger(settings.each_batch)
-        stage = GroupingStage(transforms=flow.transforms, grouping=grouping, open_grouping=written)
+        stage = GroupingStage(flow.transforms, grouping=grouping, open_grouping=written, signals=signals)
         stage.operator(flow.schema)
         return replace(flow, stages=(*flow.stages, stage), transforms=())
 

@@ -150,6 +150,17 @@ def windows_of(flow: FlowSteps) -> list[Window]:
     return [grouping.window for grouping in last_groupings(flow)]
 
 
+def without_signals(flow: Steps) -> Steps:
+    """The flow whose triggers hear no signals, if its rows are bounded, of which windows show final panes alone."""
+    if not flow.source.ports or flow.source.streaming or flow.settings.replay:
+        return flow
+    keyed, (first, *others) = flow.source.inputs[0], flow.stages
+    assert isinstance(first, GroupingStage)
+    alone = replace(first, transforms=keyed.transforms, signals=())
+    stages = (*keyed.stages, alone, *others)
+    return without_signals(replace(keyed, stages=stages, transforms=flow.transforms))
+
+
 def followed_flow(flow: Steps) -> Steps:
     """The flow with its last stage settled for another one after it; raises if none can follow."""
     check_ingress(flow.settings, flow.source.streaming)
@@ -193,6 +204,7 @@ __all__ = [
     "stages_of",
     "weight_of",
     "windows_of",
+    "without_signals",
     "with_name",
     "without_counts",
 ]

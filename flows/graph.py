@@ -266,25 +266,24 @@ class _Made:
 
     def feeds(self, flow: Flow) -> Iterator[Feed]:
         """The rows of a flow; its steps are added to those of the graph."""
-        feeds = list(self._read(flow))
+        feeds, ports = self._read(flow)
         for stage in flow.stages:
             inputs = tuple(_through(feed, stage.transforms) for feed in feeds)
-            feeds = [self._step(stage, inputs)]
+            feeds, ports = [self._step(stage, inputs, ports)], ()
         for feed in feeds:
             yield _through(feed, flow.transforms)
 
-    def _read(self, flow: Flow) -> Iterator[Feed]:
-        """The rows of the source of a flow."""
-        if not flow.source.inputs:
-            yield Feed(origin=self._leaf(flow), transforms=(), schema=flow.source_schema)
-            return
-        by_branch = [list(self.feeds(one)) for one in flow.source.inputs]
-        feeds = tuple(feed for some in by_branch for feed in some)
-        if flow.source.stage is None:
-            yield from feeds
-            return
+    def _read(self, flow: Flow) -> tuple[list[Feed], tuple[int, ...]]:
+        """The rows of the source of a flow, and the ports of its first stage to which they go if it has several."""
+        source = flow.source
+        if not source.inputs:
+            return [Feed(origin=self._leaf(flow), transforms=(), schema=flow.source_schema)], ()
+        by_branch = [list(self.feeds(one)) for one in source.inputs]
+        feeds = [feed for some in by_branch for feed in some]
+        if source.stage is None:
+            return feeds, tuple(port for port, some in zip(source.ports, by_branch, strict=False) for _ in some)
         ports = tuple(port for port, some in enumerate(by_branch) for _ in some)
-        yield self._step(flow.source.stage, feeds, ports)
+        return [self._step(source.stage, tuple(feeds), ports)], ()
 
     def _leaf(self, flow: Flow) -> Leaf:
         leaf = Leaf(source=flow.source, settings=flow.settings, schema=flow.source_schema)

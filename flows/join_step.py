@@ -7,7 +7,7 @@ tests/panes/process/test_broadcast_flows.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -24,11 +24,25 @@ from ..panes.lookup.stage import LookupStage
 from ..panes.process.broadcast import BroadcastInput
 from ..panes.process.process import Process
 from ..panes.process.stage import ProcessStage
+from ..panes.signals import MOST, SignalInput, Signals
+from ..panes.signals import SIDES as SIGNAL_SIDES
 from ..panes.stage import Stage, StageInput
+from ..triggers import OnSignal, Trigger, check_signals, signals_of
 from ..windows import Global, Inherit, Span, Window, span
-from .flow_steps import FlowSteps, input_of, last_groupings, windows_of
-from .settings import Settings, check_free, check_kept, shared
-from .settle import check_lateness, shows_again
+from .engine import FlowSource
+from .flow_steps import (
+    FlowSteps,
+    Steps,
+    followed_flow,
+    input_of,
+    last_groupings,
+    leaves_of,
+    windows_of,
+    with_name,
+    without_counts,
+)
+from .settings import Settings, check_free, check_kept, check_sources, shared
+from .settle import check_lateness, farthest, shows_again
 
 How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "lookup", "left_lookup"]
 """The rows that a join gives."""
@@ -138,6 +152,42 @@ def broadcast_stage(make: Callable[..., Process], options: Mapping[str, Any], si
     return stage, schema, shared([side.settings for side in sides], stage.output(), "process(broadcast=)")
 
 
+def with_signals(flow: Steps, trigger: Trigger | None, who: type) -> tuple[Steps, tuple[SignalInput, ...]]:
+    """The flow with the signals for which a trigger waits beside its rows, and what is known of each flow of signals."""
+    parts = () if trigger is None else signals_of(trigger)
+    if not parts:
+        return flow, ()
+    if len(parts) > MOST:
+        raise InvalidArgument(f"the trigger has {len(parts)} OnSignal(), and {MOST} are the most: unite their flows")
+    by_flow: dict[int, list[tuple[int, OnSignal]]] = {}
+    for place, part in enumerate(parts):
+        if not isinstance(part.flow, who):
+            raise InvalidArgument(f"{part!r} takes a flow of signals, not a {type(part.flow).__name__}")
+        check_signals(part, part.flow.schema)
+        by_flow.setdefault(id(part.flow), []).append((1 << place, part))
+    told = [
+        without_counts(followed_flow(with_name(some[0][1].flow, SIGNAL_SIDES[port])))
+        for port, some in enumerate(by_flow.values(), 1)
+    ]
+    flow = with_name(flow, SIGNAL_SIDES[0])
+    check_sources([leaf for one in (flow, *told) for leaf in leaves_of(one)], "OnSignal()")
+    own, *others = [input_of(one) for one in (flow, *told)]
+    check_kept(own, flow.schema, "the flow before the window")
+    for one, rows, some in zip(told, others, by_flow.values(), strict=True):
+        check_kept(rows, one.schema, f"the flow of {some[0][1]!r}")
+    inputs = [
+        replace(one, transforms=(*one.transforms, Signals(tuple(some), rows.diff)))
+        for one, rows, some in zip(told, others, by_flow.values(), strict=True)
+    ]
+    rows = replace(own, max_future=farthest([side.max_future for side in (own, *others)]))
+    source = FlowSource(
+        schema=flow.schema, inputs=(flow, *inputs), output=rows, ports=tuple(range(len(inputs) + 1))
+    )
+    settings = shared([one.settings for one in (flow, *told)], rows, "OnSignal()")
+    made = type(flow)(source=source, settings=settings, source_schema=flow.schema)
+    return made, tuple(SignalInput(time=side.time) for side in others)
+
+
 def _all_options(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a join, with those that its inputs decide; raises if an input does not fit."""
     left, right = sides
@@ -216,4 +266,5 @@ __all__ = [
     "check_whole",
     "join_asof_stage",
     "join_stage",
+    "with_signals",
 ]

@@ -1,4 +1,4 @@
-"""The lift of a step over single rows: rows travel as they are, each to the shard of its key.
+"""The lift of a step over single rows: rows travel as they are, each to the shard of its key or to all shards.
 
 Guarded by tests/sparkops/test_steps.py.
 """
@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..combiners.rows.columns import flat
 from ..combiners.rows.groups import stable_order
 from ..combiners.rows.key_codes import normal_keys
+from ..windows import time_column
 from .parcels import AT, Parcel
 from .state.hashes import key_hashes
 from .state.operator import StatefulOperator
@@ -52,6 +53,29 @@ class RowLift:
         return shard_of(key_hashes(keys, rows.num_rows), self.shards)
 
 
+class EveryShardLift(RowLift):
+    """Makes a parcel of rows for each shard; rows without a usable time go to the first one, which counts them.
+
+    >>> import pyarrow as pa
+    >>> from uncombine.panes.row_lift import EveryShardLift
+    >>> rows = pa.table({"ts": pa.array([5, None], pa.timestamp("us")), "x": [1, 2]})
+    >>> [(shard, parcel.table["x"].to_pylist()) for shard, parcel in EveryShardLift("ts", 2)(rows, at=7)]
+    [(0, [1, 2]), (1, [1])]
+    """
+
+    def __init__(self, time: str, shards: int) -> None:
+        super().__init__((), shards)
+        self.time = time
+
+    def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
+        times = np.full(rows.num_rows, at) if isinstance(at, int) else at
+        table = rows.append_column(AT, pa.array(times, pa.int64()))
+        usable = time_column(flat(rows[self.time]))[1]
+        good = table if usable.all() else table.filter(pa.array(usable))
+        parts = [table, *[good] * (self.shards - 1)]
+        return [(shard, Parcel("rows", part)) for shard, part in enumerate(parts) if part.num_rows]
+
+
 def shard_of(hashes: np.ndarray, shards: int) -> np.ndarray:
     """The shard of each hash."""
     mixed = (hashes * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)
@@ -73,4 +97,4 @@ def split(table: pa.Table, codes: np.ndarray, count: int) -> list[tuple[int, pa.
     ]
 
 
-__all__ = ["RowLift", "shard_of", "split"]
+__all__ = ["EveryShardLift", "RowLift", "shard_of", "split"]

@@ -20,7 +20,7 @@ from ..flows.description import description
 from ..flows.drawing import drawing
 from ..flows.engine import Engine, Source
 from ..flows.flow import Flow, FlowSource
-from ..flows.flow_steps import input_of
+from ..flows.flow_steps import input_of, without_signals
 from ..flows.graph import groupings_of
 from ..flows.left_out import LEFT_OUT
 from ..flows.result import Result
@@ -141,7 +141,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def df(self, flow: Flow) -> DataFrame:
         if flow.source.streaming:
             listen(self.input.spark)
-        flow = in_spark(whole(flow))
+        flow = in_spark(whole(without_signals(flow)))
         input = flow.source.input if isinstance(flow.source, SparkSource) else self.input
         plain = not (flow.stages or flow.transforms or isinstance(flow.source, FlowSource))
         if plain and isinstance(input, DataFrameInput) and input.schema == flow.source_schema:
@@ -239,7 +239,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
 
     def route(self, flow: Flow) -> Route:
         """The route on which Spark runs a flow over this source."""
-        flow = in_spark(whole(flow))
+        flow = in_spark(whole(without_signals(flow)))
         return route(flow, self._input(flow))
 
     def _input(self, flow: Flow) -> Input:

@@ -4,6 +4,7 @@ from .compiling import compile_trigger as compile_trigger
 from .composites import AllOf, Clearing, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .context import ChildTrigger, TriggerContext
 from .input_columns import check_inputs as check_inputs
+from .input_columns import check_signals as check_signals
 from .input_columns import truth as truth
 from .language import RepeatUntil, Trigger
 from .language import as_trigger as as_trigger
@@ -18,6 +19,7 @@ from .leaves import (
     Never,
     OnPunctuation,
     OnResult,
+    OnSignal,
     WatermarkPercentile,
 )
 from .properties import can_fire_on_global as can_fire_on_global
@@ -28,6 +30,7 @@ from .properties import fires_once as fires_once
 from .properties import fires_only_at_the_end as fires_only_at_the_end
 from .properties import may_finish as may_finish
 from .properties import percentiles as percentiles
+from .properties import signals_of as signals_of
 from .properties import uses_processing_time as uses_processing_time
 from .user import UserTrigger
 from .words import TRIGGER_WORDS as TRIGGER_WORDS
@@ -46,6 +49,7 @@ __all__ = [
     "Never",
     "OnPunctuation",
     "OnResult",
+    "OnSignal",
     "RepeatCount",
     "RepeatUntil",
     "Repeatedly",

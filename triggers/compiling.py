@@ -30,6 +30,7 @@ from .leaf_nodes import (
     PercentileNode,
     PunctuationNode,
     ResultNode,
+    SignalNode,
     TallyNode,
     TimerNode,
     WatermarkNode,
@@ -44,6 +45,7 @@ from .leaves import (
     Never,
     OnPunctuation,
     OnResult,
+    OnSignal,
     WatermarkPercentile,
 )
 from .program import Fact, Node
@@ -84,6 +86,8 @@ def compile_trigger(trigger: Trigger, path: str = "t") -> Node:
             return PunctuationNode(path, Fact(f"{path}.punctuated", _satisfies(predicate)))
         case OnResult(predicate=predicate):
             return ResultNode(path, predicate)
+        case OnSignal():
+            return SignalNode(path)
         case Always():
             return AlwaysNode(path)
         case Never():

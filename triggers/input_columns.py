@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ..combiners.expressions.expr import Expr
 from ..errors import TypeMismatch, UnknownColumn, nearest, require_column
 from .language import Predicate, Trigger, shown, walk
-from .leaves import AfterBytes, OnPunctuation, OnResult
+from .leaves import AfterBytes, OnPunctuation, OnResult, OnSignal
 
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
 
@@ -32,6 +32,14 @@ def check_inputs(trigger: Trigger, rows: pa.Schema, results: pa.Schema) -> None:
                 for name in predicate.columns:
                     _require_result(name, part, rows, results)
                 _require_boolean(part, predicate, results)
+
+
+def check_signals(part: OnSignal, signals: pa.Schema) -> None:
+    """Raise for a trigger that reads a column which the signals do not have."""
+    if isinstance(part.when, Expr):
+        for name in part.when.columns:
+            require_column(name, signals.names, f"{part!r}")
+        _require_boolean(part, part.when, signals)
 
 
 def _require_result(name: str, part: Trigger, rows: pa.Schema, results: pa.Schema) -> None:

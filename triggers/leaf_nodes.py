@@ -122,6 +122,20 @@ class PunctuationNode(Leaf):
         return ~self.done(s) & (m.facts[self.row_fact.name] > 0)
 
 
+class SignalNode(Leaf):
+    """`OnSignal`: fires when a signal of its flow is in this bundle.
+
+    Its bit says which signals are its own; the compiled grouping numbers the nodes of a trigger in their order.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.bit = 1
+
+    def would_fire(self, s: State, m: Moment) -> Mask:
+        return ~self.done(s) if m.signals & self.bit else np.zeros(len(m.end), np.bool_)
+
+
 class ResultNode(Leaf):
     """`OnResult`: fires when the aggregate of a window that got rows satisfies the predicate."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
@@ -226,10 +227,11 @@ class AfterBytes(Trigger):
         return f"when {self.n} byte{'s' * several}{columns} of a key {'have' if several else 'has'} come to a window"
 
 
-def _predicate(value: Predicate, who: str) -> None:
+def _predicate(value: Predicate, who: str, name: str = "predicate") -> None:
     if not isinstance(value, Expr) and not callable(value):
         raise InvalidArgument(
-            f"{who}(predicate): predicate must be an expression such as col('x') > 2 or a function, but is {value!r}"
+            f"{who}({name}): {name.rstrip('=')} must be an expression such as col('x') > 2 or a function, but is "
+            f"{value!r}"
         )
 
 
@@ -256,6 +258,72 @@ class OnPunctuation(Trigger):
 
     def words(self) -> str:
         return f"when a row satisfies {shown(self.predicate)}"
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class OnSignal(Trigger, spoken=False):
+    """Fires the windows of all keys when a row of another flow arrives.
+
+    A window takes the rows of a bundle first, and then fires by its signals. A row whose weight is not above zero, such
+    as a retraction, is no signal: what has fired stays as it is. Over bounded rows on Spark, without a replay, windows
+    have final panes alone.
+
+    Parameters
+    ----------
+    flow
+        The flow of signals. It may begin with the same source as the rows.
+    when
+        An expression over the columns of the signals, or a function of an Arrow table of them: only rows for which it
+        holds are signals. Without it all are.
+
+    Examples
+    --------
+    >>> import uncombine as uc
+    >>> orders = uc.flow([{"ts": 0, "shop": "a"}], name="orders")
+    >>> commands = uc.flow([{"ts": 0, "kind": "flush"}], name="commands")
+    >>> flushed = uc.OnSignal(commands, when=uc.col("kind") == "flush")
+    >>> flushed
+    OnSignal(commands, when=col('kind') == 'flush')
+    >>> sums = orders.window("1 day", uc.AfterWatermark(early=flushed)).combine(by="shop", n=uc.Count())
+    >>> told = [uc.Elements([{"ts": 1, "kind": kind}], input="commands") for kind in ("test", "flush")]
+    >>> rows = [{"ts": 0, "shop": shop} for shop in "aba"]
+    >>> early = sums.run([uc.Elements(rows, input="orders"), *told])
+    >>> early.panes.select(["shop", "n", "step"]).to_pylist()
+    [{'shop': 'a', 'n': 2, 'step': 2}, {'shop': 'b', 'n': 1, 'step': 2}]
+    """
+
+    when: Predicate | None
+
+    def __init__(self, flow: Any, when: Predicate | None = None) -> None:
+        if not hasattr(flow, "schema") or not hasattr(flow, "source"):
+            raise InvalidArgument(
+                f"OnSignal(flow) takes the flow of signals, such as uc.flow(commands), but was given a "
+                f"{type(flow).__name__}: rows in windows need .combine(...) first"
+            )
+        if when is not None:
+            _predicate(when, "OnSignal", "when=")
+        # No field, because a flow has rows: what is compared, stored and sent to tasks has its name alone.
+        object.__setattr__(self, "flow", flow)
+        settle(self, when=when, name=flow.settings.name or "a flow")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "flow": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        settle(self, **state)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OnSignal) and self.flow is other.flow and repr(self.when) == repr(other.when)
+
+    def __hash__(self) -> int:
+        return hash((id(self.flow), repr(self.when)))
+
+    def __repr__(self) -> str:
+        return f"OnSignal({self.name}{'' if self.when is None else f', when={shown(self.when)}'})"
+
+    def words(self) -> str:
+        which = "arrives" if self.when is None else f"that satisfies {shown(self.when)} arrives"
+        return f"when a row of {self.name} {which}"
 
 
 @dataclass(frozen=True, repr=False)

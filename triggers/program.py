@@ -60,7 +60,7 @@ class Moment:
     """The clocks, windows and rows of one evaluation; arrays have an element for each window of the step."""
 
     phase: str
-    """The cause of this evaluation: "processing", "rows" or "watermark"."""
+    """The cause of this evaluation: "processing", "rows", "signal" or "watermark"."""
     start: np.ndarray
     end: np.ndarray
     watermark: int
@@ -71,6 +71,8 @@ class Moment:
     """True for windows that are new in this bundle or round."""
     facts: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Sums of the facts over the new rows of each window, 0 where there are none; "rows" is the number of rows."""
+    signals: int = 0
+    """The bits of the signals of this bundle; none outside phase "signal"."""
     percentile: Callable[[float], int] = lambda percent: 0
     """The watermark's percentile over the sources, for a percentage."""
     result: Callable[[Any, Mask], Mask] = lambda predicate, mask: mask

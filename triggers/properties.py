@@ -9,7 +9,7 @@ from ..errors import InvalidArgument
 from ..windows import Global, Span, Window
 from .composites import AllOf, Clearing, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .language import RepeatUntil, Trigger, walk
-from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, WatermarkPercentile
+from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, OnSignal, WatermarkPercentile
 from .user import UserTrigger
 
 
@@ -145,6 +145,11 @@ def uses_processing_time(trigger: Trigger) -> bool:
 def percentiles(trigger: Trigger) -> tuple[float, ...]:
     """The percentages of all `WatermarkPercentile` in the trigger, in order."""
     return tuple(sorted({float(part.percent) for part in walk(trigger) if isinstance(part, WatermarkPercentile)}))
+
+
+def signals_of(trigger: Trigger) -> tuple[OnSignal, ...]:
+    """All `OnSignal` in the trigger, in order."""
+    return tuple(part for part in walk(trigger) if isinstance(part, OnSignal))
 
 
 def check_trigger(

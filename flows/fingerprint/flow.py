@@ -165,7 +165,7 @@ def _reads(step: Step, schemas: Sequence[pa.Schema]) -> list[list[str]]:
     stage = step.stage
     if not isinstance(stage, GroupingStage):
         return []
-    (schema,) = schemas
+    schema, *_ = schemas
     names, grouping = stage.columns(schema), stage.grouping
     others = {grouping.time, grouping.diff, *grouping.by}
     read = [f for f in schema if f.name not in others and (names is None or f.name in names)]

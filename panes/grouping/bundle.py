@@ -5,7 +5,7 @@ Guarded by tests/panes/grouping/test_properties.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,32 @@ import pyarrow as pa
 
 from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
+from ..signals import SignalInput, Told, told
 from .cells import Cells
 from .clocks import Clocks
 from .compiled import CompiledGrouping
 from .rows import Rows, good_rows, rounds
 from .rows_to_cells import cells_of
+
+
+NOTHING_TOLD = Told(bits=0, bad=np.empty(0, np.int64))
+"""No signals."""
+
+
+@dataclass(frozen=True)
+class Signalled:
+    """The rows or cells of a bundle, and the signals in it."""
+
+    contents: pa.Table | Cells
+    tables: Sequence[pa.Table]
+    """The signals of each port after the first."""
+    before: int
+    """The number of rows of the first port, after which the places of signals are counted."""
+
+    def told(self, inputs: Sequence[SignalInput], latest: int) -> Told:
+        """The signals that are good; `latest` is the last time that a row may have."""
+        found = told(inputs, self.tables, latest)
+        return Told(bits=found.bits, bad=self.before + found.bad)
 
 
 @dataclass(frozen=True)
@@ -28,6 +49,8 @@ class Bundle:
     """The good rows; none where the bundle is of cells."""
     cells: Cells | None
     """The cells of the whole bundle; None where triggers are asked for each record, so that a round has its own."""
+    told: Told = NOTHING_TOLD
+    """The signals of the bundle."""
 
     @classmethod
     def of(cls, compiled: CompiledGrouping, contents: pa.Table | Cells, clocks: Clocks) -> Bundle:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ...combiners import Plan
 from ...combiners.algebra import Accumulators
 from ...triggers import compile_trigger, percentiles
+from ...triggers.leaf_nodes import SignalNode
 from ...triggers.program import Fact, Node
 from ...windows.grid import later
 from ...windows.times import MIN_TIME
@@ -49,6 +50,8 @@ class CompiledGrouping:
         """Compile a grouping; raises if it does not fit the schema."""
         plan = grouping.plan(schema)
         trigger = compile_trigger(grouping.effective_trigger)
+        for place, node in enumerate(node for node in trigger.nodes() if isinstance(node, SignalNode)):
+            node.bit = 1 << place
         facts = tuple({fact.name: fact for fact in trigger.facts()}.values())
         output, record = output_schema(grouping.by, plan, schema), record_type(grouping, plan)
         extents = {name: EXTENT[name] for name in grouping.extents}

@@ -17,17 +17,19 @@ from ...errors import TypeMismatch
 from ...triggers import AfterWatermark, walk
 from ...windows.times import MIN_TIME, NEVER
 from ..parcels import Parcel
+from ..signals import SignalInput
 from ..state.hashes import key_hashes
 from ..state.operator_state import OperatorState, StepResult
 from ..state.store import Store
 from .atoms import atom_schema
-from .bundle import Bundle
+from .bundle import Bundle, Signalled
 from .cells import Cells
 from .clocks import Clocks
 from .compiled import CompiledGrouping
 from .contents import deposit_schema
 from .grouping import Grouping
 from .lift import joined
+from .rows import latest_time
 from .step import Step
 
 
@@ -44,10 +46,12 @@ class Operator:
     [{'n': 3, 'diff': 1}]
     """
 
-    def __init__(self, grouping: Grouping, schema: pa.Schema) -> None:
+    def __init__(
+        self, grouping: Grouping, schema: pa.Schema, *signals: pa.Schema, inputs: Sequence[SignalInput] = ()
+    ) -> None:
         self.compiled = compiled = CompiledGrouping.of(grouping, schema)
         self.grouping, self.schema, self.output_schema = grouping, schema, compiled.output_schema
-        self.schemas = (schema,)
+        self.schemas, self.inputs = (schema, *signals), inputs
         self.plan, self.facts, self.percents = compiled.plan, compiled.facts, compiled.percents
         self.shape, self.splits = compiled.shape, grouping.splits
 
@@ -60,20 +64,25 @@ class Operator:
         deposits = deposit_schema(self.compiled)
         return OperatorState(stores if deposits is None else {**stores, "deposits": Store(deposits)})
 
-    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table | Cells:
+    def bundle(self, rows: Sequence[pa.Table], cells: Sequence[Parcel], at: int) -> pa.Table | Cells | Signalled:
         """The rows, and the cells that other tasks made of rows, that reach a shard at one processing time."""
-        return joined(self.compiled, rows[0], cells, at)
+        contents, signals = joined(self.compiled, rows[0], cells, at), rows[1:]
+        if not any(table.num_rows for table in signals):
+            return contents
+        return Signalled(contents=contents, tables=signals, before=rows[0].num_rows)
 
     def step(
         self,
         state: OperatorState,
-        bundle: pa.Table | Cells,
+        bundle: pa.Table | Cells | Signalled,
         watermark: int,
         processing_time: int = MIN_TIME,
         percentiles: Mapping[float, int] | None = None,
         each_batch: bool = False,
     ) -> StepResult:
         """Take one bundle, of rows or of cells that were made elsewhere, through the operator."""
+        signals = bundle if isinstance(bundle, Signalled) else None
+        bundle = bundle.contents if isinstance(bundle, Signalled) else bundle
         if isinstance(bundle, pa.Table) and bundle.schema.names != self.schema.names:
             raise TypeMismatch(
                 f"the bundle has columns {bundle.schema.names}, but the operator was built for {self.schema.names}: "
@@ -83,7 +92,10 @@ class Operator:
             self.grouping.check_trigger(each_batch)
         compiled = replace(self.compiled, since=state.since) if state.since else self.compiled
         clocks = Clocks.of(compiled, state, watermark, processing_time, percentiles or {}, each_batch)
-        return Step(compiled=compiled, clocks=clocks, bundle=Bundle.of(compiled, bundle, clocks)).run(state)
+        made = Bundle.of(compiled, bundle, clocks)
+        if signals is not None:
+            made = replace(made, told=signals.told(self.inputs, latest_time(self.grouping, clocks.now)))
+        return Step(compiled=compiled, clocks=clocks, bundle=made).run(state)
 
     def next_timer(self, state: OperatorState) -> int | None:
         """The next processing time at which a window has a deadline; None if there is none."""

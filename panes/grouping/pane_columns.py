@@ -15,7 +15,7 @@ from .grouping import Grouping
 
 TIMINGS = ("EARLY", "ON_TIME", "LATE")
 
-CAUSES = ("processing", "rows", "watermark", "expiry", "late")
+CAUSES = ("processing", "rows", "watermark", "expiry", "late", "signal")
 """The phases of a step in which windows fire. "late" is that of rows which came too late."""
 
 VALUE = "value."

@@ -74,8 +74,8 @@ class Rows:
 def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows:
     """The rows with a usable time; bad rows are counted."""
     times, valid = time_column(flat(table[grouping.time]))
-    if processing_time > MIN_TIME and grouping.max_future is not None:
-        valid = valid & (times <= min(processing_time + int(grouping.max_future), MAX_TIME))
+    if (latest := latest_time(grouping, processing_time)) < MAX_TIME:
+        valid = valid & (times <= latest)
     bad = len(valid) - int(np.count_nonzero(valid))
     places = np.arange(len(valid))
     bad_places = places[:0]
@@ -85,6 +85,13 @@ def good_rows(grouping: Grouping, table: pa.Table, processing_time: int) -> Rows
     keys = [group_keys(flat(table[name])) for name in grouping.by]
     weights = None if grouping.diff is None else weights_of(table, grouping.diff)
     return Rows(table=table, keys=keys, times=times, weights=weights, bad=bad, places=places, bad_places=bad_places)
+
+
+def latest_time(grouping: Grouping, processing_time: int) -> int:
+    """The last event time that is not too far in the future."""
+    if processing_time == MIN_TIME or grouping.max_future is None:
+        return MAX_TIME
+    return min(processing_time + int(grouping.max_future), MAX_TIME)
 
 
 def rounds(rows: Rows) -> list[Rows]:

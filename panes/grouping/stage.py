@@ -14,6 +14,8 @@ import pyarrow as pa
 from ...combiners import Combiner, Plan
 from ...triggers import AfterBytes, OnPunctuation, UserTrigger, uses_processing_time, walk
 from ...windows import Span, Window, span
+from ..row_lift import EveryShardLift
+from ..signals import BITS, SIDES, SignalInput
 from ..stage import Stage, StageInput
 from .compiled import CompiledGrouping
 from .grouping import DIFF, EVENT_TIME, Grouping
@@ -51,19 +53,31 @@ class GroupingStage(Stage):
     grouping: Grouping
     open_grouping: OpenGrouping
     """The options that the user gave. Options left open are settled again when another grouping follows."""
+    signals: tuple[SignalInput, ...] = ()
+    """The flows of signals for which the trigger waits, one for each port after the first."""
 
     def operator(self, *schemas: pa.Schema) -> Operator:
-        (schema,) = schemas
-        return Operator(self.grouping, schema)
+        schema, *signals = schemas
+        return Operator(self.grouping, schema, *signals, inputs=self.signals)
 
-    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> Lift:
+    def lift(
+        self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False
+    ) -> Lift | EveryShardLift:
+        if port:
+            return EveryShardLift(self.signals[port - 1].time, shards)
         return Lift(CompiledGrouping.of(self.grouping, schema), shards, timed, rows)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return SIDES[: 1 + len(self.signals)]
 
     def output(self) -> StageInput:
         return panes_of(self.grouping)
 
     def columns(self, schema: pa.Schema) -> frozenset[str] | None:
         grouping = self.grouping
+        if BITS in schema.names:
+            return frozenset({BITS, *(input.time for input in self.signals)}) & frozenset(schema.names)
         sees_rows = any(
             isinstance(t, UserTrigger | OnPunctuation | AfterBytes) for t in walk(grouping.effective_trigger)
         )
@@ -76,7 +90,7 @@ class GroupingStage(Stage):
         return frozenset(names)
 
     def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
-        (schema,) = schemas
+        schema, *_ = schemas
         options = ("window", "trigger", "mode", "only_updated", "diff", "granularity", "timestamp")
         return {
             "by": [[name, str(schema.field(name).type)] for name in self.grouping.by],

@@ -6,9 +6,10 @@ the state. Every decision about a window is made for all loaded windows at once,
 again from the same state gives the same panes. Not promised: the same panes if the same rows come in other bundles.
 
 Processing-time deadlines fire over the windows from before the bundle; rows are assigned, merged, and dropped or taken
-in; the triggers of windows that got rows are asked once, against the watermark from before; the watermark advances and
-the windows that it passes fire; expired windows close and leave. Where a step concerns more bytes of windows than it
-may have in hand, it does all this for one part of the windows after the other.
+in; the triggers of windows that got rows are asked once, against the watermark from before; where signals came, those
+of all windows are asked; the watermark advances and the windows that it passes fire; expired windows close and leave.
+Where a step concerns more bytes of windows than it may have in hand, it does all this for one part of the windows after
+the other.
 
 Guarded by tests/panes/grouping/test_rules.py, test_reference.py and, for steps in parts, test_parts.py.
 """
@@ -22,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...triggers.program import Deadlines, Moment, sooner
+from ...windows.times import NEVER
 from ..state.hashes import Part, upper_half
 from ..state.lateness import Lateness
 from ..state.operator_state import Counts, OperatorState, StepResult
@@ -121,8 +123,9 @@ class Step:
         """The panes of the step, and the state after it."""
         stores = Stores(windows=state.windows, atoms=state.atoms, deposits=state.deposits)
         touched = self.bundle.touched(self.compiled, state)
-        rows = self.bundle.rows
-        output = Output(left_out={"bad": rows.bad_places}, counts=Counts(bad=rows.bad))
+        rows, told = self.bundle.rows, self.bundle.told
+        bad = np.concatenate([rows.bad_places, told.bad])
+        output = Output(left_out={"bad": bad}, counts=Counts(bad=rows.bad + len(told.bad)))
         for part in self._parts(stores, touched):
             stores, output = replace(self, part=part)._of_part(stores, touched, output)
         return self._result(state, stores, output)
@@ -130,20 +133,26 @@ class Step:
     def _parts(self, stores: Stores, touched: np.ndarray) -> list[Part | None]:
         """One part, or more where all windows of the step together would be too large for arrays."""
         clocks, least = self.clocks, min(IN_HAND, LARGE_IN_HAND)
-        weights = [stores.windows.weight(touched, clocks.of_windows, least)]
+        weights = [stores.windows.weight(touched, self._of_windows, least)]
         if stores.atoms is not None:
             weights.append(stores.atoms.weight(touched, clocks.of_atoms, least))
         if stores.deposits:
-            weights.append(deposit_weight(stores.windows, touched, clocks.of_windows, stores.deposits, least))
+            weights.append(deposit_weight(stores.windows, touched, self._of_windows, stores.deposits, least))
         count = max(parts(*weight) for weight in weights)
         return [Part(number, count) for number in range(count)] if count > 1 else [None]
+
+    @property
+    def _of_windows(self) -> dict[str, int]:
+        """The clocks that bring windows into hand: a signal brings all of them."""
+        clocks = self.clocks.of_windows
+        return {**clocks, "event": NEVER} if self.bundle.told.bits else clocks
 
     def _of_part(self, stores: Stores, touched: np.ndarray, output: Output) -> tuple[Stores, Output]:
         """All phases for the windows of the part. Windows of a key that may merge are in one part."""
         compiled, clocks, part = self.compiled, self.clocks, self.part
         if part is not None:
             touched = touched[part.has(touched)]
-        table, window_store = stores.windows.take(touched, clocks.of_windows, part)
+        table, window_store = stores.windows.take(touched, self._of_windows, part)
         windows = with_deposits(compiled, compiled.shape.read(table), stores.deposits)
         windows = percentiles_begin(compiled, clocks, windows)
         atoms, deposits = stores.atoms, stores.deposits
@@ -153,6 +162,7 @@ class Step:
         )
         for rows, cells in self.bundle.rounds(compiled, clocks):
             progress = self._round(progress, rows, cells)
+        progress = self._signals(progress)
         progress = self._expiry(self._watermark(progress))
         windows = progress.windows
         if deposits is not None:
@@ -203,6 +213,17 @@ class Step:
             moment,
             admission.got,
         )
+
+    def _signals(self, progress: Progress) -> Progress:
+        """The triggers of all windows are asked if there are signals; then all windows are in hand."""
+        bits, windows = self.bundle.told.bits, progress.windows
+        if not bits or len(windows) == 0:
+            return progress
+        every = np.ones(len(windows), np.bool_)
+        moment = replace(self._moment("signal", windows), signals=bits)
+        # With a watermark of each batch it passes windows that got rows alone.
+        touched = progress.touched if self.clocks.each_batch else every
+        return self._evaluated(replace(progress, touched=touched), moment, every.copy())
 
     def _touched(self, progress: Progress, admission: Admission) -> np.ndarray:
         if self.clocks.advance and not self.clocks.each_batch:

@@ -10,11 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...combiners.rows.columns import flat
 from ...combiners.rows.hashing import require_hash
-from ...windows import time_column
-from ..parcels import AT, Parcel
-from ..row_lift import RowLift
 from ..rows.equal_rows import netted
 from ..rows.options import AdmittedRows, Columns, RowOptions
 from .shared import Shared
@@ -68,27 +64,4 @@ def in_order(rows: AdmittedRows, columns: Columns) -> AdmittedRows:
     return AdmittedRows(rows=table, times=times[places], weights=weights, late=rows.late, bad=rows.bad)
 
 
-class BroadcastLift(RowLift):
-    """Makes a parcel of rows for each shard; rows without a usable time go to the first one, which counts them.
-
-    >>> import pyarrow as pa
-    >>> from uncombine.panes.process.broadcast import BroadcastLift
-    >>> rows = pa.table({"ts": pa.array([5, None], pa.timestamp("us")), "x": [1, 2]})
-    >>> [(shard, parcel.table["x"].to_pylist()) for shard, parcel in BroadcastLift("ts", 2)(rows, at=7)]
-    [(0, [1, 2]), (1, [1])]
-    """
-
-    def __init__(self, time: str, shards: int) -> None:
-        super().__init__((), shards)
-        self.time = time
-
-    def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
-        times = np.full(rows.num_rows, at) if isinstance(at, int) else at
-        table = rows.append_column(AT, pa.array(times, pa.int64()))
-        usable = time_column(flat(rows[self.time]))[1]
-        good = table if usable.all() else table.filter(pa.array(usable))
-        parts = [table, *[good] * (self.shards - 1)]
-        return [(shard, Parcel("rows", part)) for shard, part in enumerate(parts) if part.num_rows]
-
-
-__all__ = ["PORTS", "BroadcastInput", "BroadcastLift", "BroadcastRows", "in_order"]
+__all__ = ["PORTS", "BroadcastInput", "BroadcastRows", "in_order"]

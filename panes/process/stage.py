@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...windows import Span
-from ..row_lift import RowLift
+from ..row_lift import EveryShardLift, RowLift
 from ..rows.stage import RowStage
-from .broadcast import PORTS, BroadcastLift
+from .broadcast import PORTS
 from .broadcast_operator import BroadcastOperator
 from .operator import ProcessOperator
 from .outputs import OutputRows
@@ -38,7 +38,7 @@ class ProcessStage(RowStage):
         if port == 0:
             return super().lift(schema, shards, timed, port, rows)
         assert self.options.broadcast is not None
-        return BroadcastLift(self.options.broadcast.time, shards)
+        return EveryShardLift(self.options.broadcast.time, shards)
 
     def state_options(self, *schemas: pa.Schema) -> Mapping[str, Any]:
         schema, *others = schemas

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from ...flows.flow import Flow, FlowSource
+from ...flows.flow_steps import without_signals
 from ...flows.graph import Feed, Graph, Leaf, Step, graph_of
 from ...panes.grouping.final_panes import Final, final_grouping, nothing
 from ...panes.grouping.stage import GroupingStage
@@ -120,6 +121,7 @@ class AtOnce(Replay):
 
 def finally_only(flow: Flow) -> Flow:
     """The flow with groupings that give one final pane for each window, in the flows that its source is made of too."""
+    flow = without_signals(flow)
     source = flow.source
     if isinstance(source, FlowSource):
         source = replace(source, inputs=tuple(map(finally_only, source.inputs)))
