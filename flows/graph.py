@@ -18,6 +18,7 @@ import pyarrow as pa
 from ..errors import InvalidArgument
 from ..panes.grouping.grouping import Grouping
 from ..panes.grouping.stage import GroupingStage
+from ..panes.signals import plain
 from ..panes.stage import Stage
 from ..panes.state.operator import StatefulOperator
 from ..panes.transforms import Transform, applied
@@ -210,7 +211,7 @@ class Graph:
     @cached_property
     def _fields(self) -> tuple[pa.StructType, list[list[dict[str, str]]]]:
         direct = [(0, [feed.schema for feed in self._direct])] if self._direct else []
-        return fields_of([*((step.number, step.schemas) for step in self.steps), *direct])
+        return fields_of([*((step.number, list(map(plain, step.schemas))) for step in self.steps), *direct])
 
     def steps_of(self, result: int) -> list[Step]:
         """The steps of one of the flows, in their order."""

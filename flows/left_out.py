@@ -58,7 +58,8 @@ class LeftOut:
         return pa.concat_tables(parts)
 
     def _shown(self, rows: pa.Table, port: int, why: str) -> pa.Table:
-        own = {self.fields[port][name]: flat(rows[name]) for name in rows.column_names}
+        named = self.fields[port]
+        own = {named[name]: flat(rows[name]) for name in rows.column_names if name in named}
         count = rows.num_rows
         columns = [own[f.name].cast(f.type) if f.name in own else pa.nulls(count, f.type) for f in self.row]
         labels = [self.stage, self.sides[port], why]

@@ -20,6 +20,8 @@ from ..combiners.expressions.expr import Expr
 from ..combiners.rows.columns import flat, int64_column
 from ..triggers import OnSignal, truth
 from ..windows import time_column
+from .parcels import Parcel
+from .row_lift import EveryShardLift
 from .transforms import Transform, takes_arrow
 
 BITS = "uncombine_signals"
@@ -27,6 +29,9 @@ BITS = "uncombine_signals"
 
 MOST = 62
 """The most parts of a trigger that wait for signals."""
+
+COUNTED = 1 << MOST
+"""The bit of a signal that another shard counts if it is bad: all shards judge it, since each has the same clock."""
 
 SIDES = ("keyed", *("signals" if n == 1 else f"signals {n}" for n in range(1, MOST + 1)))
 """The names of the ports of a grouping with signals."""
@@ -97,12 +102,35 @@ class Signals(Transform):
         return table.append_column(BITS, pa.array(bits)).filter(pa.array(kept))
 
 
+def plain(schema: pa.Schema) -> pa.Schema:
+    """The columns of a user, without that which says what a signal is for.
+
+    >>> plain(pa.schema({"x": pa.int64(), BITS: pa.int64()})).names
+    ['x']
+    """
+    return schema.remove(schema.names.index(BITS)) if BITS in schema.names else schema
+
+
 @dataclass(frozen=True)
 class SignalInput:
     """A flow of signals, as a grouping gets its rows."""
 
     time: str
     """The column of event times."""
+
+
+class SignalLift(EveryShardLift):
+    """Makes a parcel of signals for each shard; the first one counts those that are bad.
+
+    >>> rows = pa.table({"ts": pa.array([5], pa.timestamp("us")), BITS: [1]})
+    >>> [parcel.table[BITS].to_pylist() for _, parcel in SignalLift("ts", 2)(rows, at=7)]
+    [[1], [4611686018427387905]]
+    """
+
+    def __call__(self, rows: pa.Table, at: int | np.ndarray) -> list[tuple[int, Parcel]]:
+        place, own = rows.column_names.index(BITS), int64_column(rows[BITS])
+        others = rows.set_column(place, BITS, pa.array(own | COUNTED))
+        return [*super().__call__(rows, at)[:1], *super().__call__(others, at)[1:]]
 
 
 @dataclass(frozen=True)
@@ -122,8 +150,9 @@ def told(inputs: Sequence[SignalInput], tables: Sequence[pa.Table], latest: int)
         if table.num_rows:
             times, valid = time_column(flat(table[input.time]))
             good = valid & (times <= latest)
-            bits |= int(np.bitwise_or.reduce(int64_column(table[BITS])[good], initial=0))
-            bad.append(start + np.flatnonzero(~good))
+            own = int64_column(table[BITS])
+            bits |= int(np.bitwise_or.reduce(own[good], initial=0)) & ~COUNTED
+            bad.append(start + np.flatnonzero(~good & (own & COUNTED == 0)))
         start += table.num_rows
     return Told(bits=bits, bad=np.concatenate(bad))
 

@@ -6,6 +6,7 @@ Only the calls of user code go window by window: the children of a user trigger 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,9 @@ class UserNode(Node):
             self.col(s, "started")[calls.windows] = True
 
     def _timers(self, s: State, active: Mask, m: Moment) -> Mask:
-        """Call the trigger for timers that are due; true for windows that have some."""
+        """Call the trigger for timers that are due; true for windows that have some. A signal is no time of a clock."""
+        if m.phase == "signal":
+            return np.zeros(len(active), np.bool_)
         domain = "processing" if m.phase == "processing" else "event"
         due = active & (self.col(s, domain) <= m.clock(domain)) & (self.col(s, domain) != NEVER)
         calls = self._calls(s, m, np.flatnonzero(due).tolist())
@@ -158,6 +161,7 @@ class UserNode(Node):
         super().settle(s, mask, m)
         self.col(s, "wants")[mask] = ""
         self.done(s)[mask & self.col(s, "ended")] = True
+        m = replace(m, signals=0)  # the next signal is another one
         for i, child in enumerate(self.children):
             self.col(s, f"chosen{i}")[mask] = False
             self.col(s, f"wanted{i}")[mask & ~(self.awake(s, i) & child.would_fire(s, m))] = False

@@ -14,9 +14,8 @@ import pyarrow as pa
 from ...combiners import Combiner, Plan
 from ...triggers import AfterBytes, OnPunctuation, UserTrigger, uses_processing_time, walk
 from ...windows import Span, Window, span
-from ..row_lift import EveryShardLift
-from ..signals import BITS, SIDES, SignalInput
-from ..stage import Stage, StageInput
+from ..signals import BITS, SIDES, SignalInput, SignalLift
+from ..stage import Stage, StageInput, StageLift
 from .compiled import CompiledGrouping
 from .grouping import DIFF, EVENT_TIME, Grouping
 from .lift import Lift
@@ -60,11 +59,9 @@ class GroupingStage(Stage):
         schema, *signals = schemas
         return Operator(self.grouping, schema, *signals, inputs=self.signals)
 
-    def lift(
-        self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False
-    ) -> Lift | EveryShardLift:
+    def lift(self, schema: pa.Schema, shards: int, timed: bool, port: int = 0, rows: bool = False) -> StageLift:
         if port:
-            return EveryShardLift(self.signals[port - 1].time, shards)
+            return SignalLift(self.signals[port - 1].time, shards)
         return Lift(CompiledGrouping.of(self.grouping, schema), shards, timed, rows)
 
     @property

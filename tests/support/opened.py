@@ -17,6 +17,7 @@ from uncombine.local.script_run import LocalRun
 from uncombine.local.sources import LocalSource
 from uncombine.panes.state.seed import Seed
 from uncombine.sparkops.changelogs import opened_over
+from uncombine.triggers import Trigger, signals_of
 
 _OF_FILES = ("format", "schema", "filter", "on_bad_file", "on_missing_column", "max_files_per_batch")
 _TUNING = ("native", "files", "shards", "wake")
@@ -63,5 +64,8 @@ def script_flow(
     assert isinstance(source.source, LocalSource)
     # A script has an end, also where the watermark is that of each bundle.
     source = replace(source, source=replace(source.source, streaming=False))
+    if isinstance(options.get("trigger"), Trigger):
+        for part in signals_of(options["trigger"]):
+            object.__setattr__(part, "flow", source)
     flow = source.window(window, **options).combine(by, **combiners)
     return flow, None if idle_after is None else int(uc.span(idle_after))

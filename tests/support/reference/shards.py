@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,10 @@ from uncombine.panes.grouping.lift import Lift
 from uncombine.panes.parcels import MARKS, Parcel
 from uncombine.panes.shard.arrivals import arrivals
 from uncombine.panes.shard.shard import Shard
+from uncombine.panes.signals import SignalInput, SignalLift, Signals
+from uncombine.panes.transforms import applied
 from uncombine.panes.watermarks.watermarks import InputWatermarks
+from uncombine.triggers import signals_of
 from uncombine.windows import span, timestamp
 from uncombine.windows.times import MAX_TIME, MIN_TIME
 
@@ -92,7 +95,7 @@ def grouping_of(options: dict[str, Any], combiners: dict[str, Any]) -> tuple[Gro
 def at_once(script: Sequence[Any], schema: pa.Schema, options: dict[str, Any], combiners: dict[str, Any]) -> Outcome:
     """A step for each entry, whose clock jumps with nothing on the way."""
     grouping, idle = grouping_of(options, combiners)
-    operator = Operator(grouping, schema)
+    operator, ports = operator_of(grouping, schema)
     state, marks, out = (
         operator.initial(),
         InputWatermarks((Watermarks(idle_after=idle),)),
@@ -102,7 +105,8 @@ def at_once(script: Sequence[Any], schema: pa.Schema, options: dict[str, Any], c
         marks = marks.told([bundle.reports], bundle.at)
         percents = marks.percentiles(operator.percents)
         each_batch = options.get("watermark") == "each_batch" and bundle.is_elements
-        stepped = operator.step(state, bundle.rows, marks.least, bundle.at, percents, each_batch)
+        tables = [applied(through, bundle.rows) for through in ports]
+        stepped = operator.step(state, operator.bundle(tables, [], bundle.at), marks.least, bundle.at, percents, each_batch)
         state = stepped.state
         out.add(step, stepped)
     return out.end([state])
@@ -122,14 +126,19 @@ def in_parcels(
     With `rows` all travel as rows, as in a flow whose rows left out are shown.
     """
     grouping, idle = grouping_of(options, combiners)
-    operator = Operator(grouping, schema)
+    operator, ports = operator_of(grouping, schema)
     out, given = Outcome(operator.output_schema, reasons_of(grouping)), bundles(script, schema)
     lift = Lift(operator.compiled, shards, timed=True, rows=rows)
-    running = [Shard.start(operator, Watermarks(idle_after=idle)) for _ in range(shards)]
+    marks = [Watermarks(idle_after=idle) for _ in ports]
+    running = [Shard.start(operator, *marks, ports=tuple(range(len(ports)))) for _ in range(shards)]
     for first, last in _batches(given, r):
-        parts: list[list[Parcel]] = [[_reports(given[first:last])] for _ in running]
+        reports = [replace(_reports(given[first:last]), input=port) for port in range(len(ports))]
+        parts: list[list[Parcel]] = [list(reports) for _ in running]
         for shard, parcel in _lifted(lift, given[first:last], r):
             parts[shard].append(Parcel.unpack(parcel.pack()))
+        for bundle in given[first:last] if len(ports) > 1 else ():
+            for shard, parcel in SignalLift(grouping.time, shards)(applied(ports[1], bundle.rows), bundle.at):
+                parts[shard].append(Parcel.unpack(replace(parcel, input=1).pack()))
         early = _between(given, first, r)
         for shard, parcels in enumerate(parts):
             if not one_by_one(grouping):
@@ -137,11 +146,21 @@ def in_parcels(
             played = []
             if early is not None:
                 running[shard], played = running[shard].wait(early)
-            running[shard], more = running[shard].play(*arrivals(parcels), until=given[last - 1].at)
+            running[shard], more = running[shard].play(*arrivals(parcels, len(ports)), until=given[last - 1].at)
             for instant in [*played, *more]:
                 step = next(i for i in range(first, last) if given[i].at >= instant.at)
                 out.add(step, instant.result)
     return out.end(shard.state for shard in running)
+
+
+def operator_of(grouping: Grouping, schema: pa.Schema) -> tuple[Operator, list[list[Any]]]:
+    """The operator, and the transforms of the rows of each port: rows, and those of them that are signals."""
+    parts = signals_of(grouping.effective_trigger)
+    if not parts:
+        return Operator(grouping, schema), [[]]
+    signals = Signals(tuple((1 << place, part) for place, part in enumerate(parts)), grouping.diff)
+    kind = applied([signals], schema.empty_table()).schema
+    return Operator(grouping, schema, kind, inputs=(SignalInput(grouping.time),)), [[], [signals]]
 
 
 def reasons_of(grouping: Grouping) -> Sequence[str]:

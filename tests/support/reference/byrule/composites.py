@@ -306,6 +306,7 @@ _LEAVES = (
     leaves.OnResult,
     leaves.Always,
     leaves.Never,
+    leaves.OnSignal,
 )
 _COMPOSITES = (FirstOf, AllOf, SequenceOf, Repeatedly, Clearing, RepeatCount, RepeatUntil, AfterWatermark)
 KINDS: dict[str, type[Node]] = {kind.__name__: kind for kind in (*_LEAVES, *_COMPOSITES)}

@@ -17,7 +17,7 @@ Row = dict[str, Any]
 class Now:
     """The facts that a trigger can read while one window is asked in one phase."""
 
-    phase: str  # "processing" (13 a), "rows" (13 c) or "watermark" (13 d)
+    phase: str  # "processing" (13 a), "rows" (13 c), "signal" (102) or "watermark" (13 d)
     start: int
     end: int
     clock: int
@@ -26,6 +26,8 @@ class Now:
     result: Callable[[], Row | None]
     lowest: float | None = None
     """The least percent for which a part of the trigger waits: that percentile is the first to come to an end."""
+    signals: Sequence[Any] = ()
+    """rule 102: the parts of the trigger for which a signal has come."""
 
     @property
     def passed(self) -> bool:
@@ -205,6 +207,11 @@ class Always(_OfRows):
 
 class Never(Node):
     pass
+
+
+class OnSignal(Node):
+    def ready(self, now: Now) -> bool:
+        return not self.finished and any(self.spec is part for part in now.signals)  # rule 102
 
 
 def holds(predicate: Any, row: Row) -> bool:

@@ -12,7 +12,7 @@ from uncombine.triggers import walk
 
 from . import changelog
 from .emitting import expiry, fire, furthest, has_value, hold, results, retraction, shown
-from .leaves import Now, Row
+from .leaves import Now, Row, holds
 from .options import Datum, Key, Live, Options, new_window, order
 from .times import MAX_TIME, MIN_TIME, micros, plus
 from .windows import Window, assign, components, hull, merges
@@ -43,6 +43,9 @@ class Operator:
         """The percents for which the trigger waits."""
         return [part.percent for part in walk(self.options.trigger) if isinstance(part, uc.WatermarkPercentile)]
 
+    signals: list[Any] = field(default_factory=list)
+    """rule 102: the parts of the trigger for which a signal has come, while windows are asked about them."""
+
     @property
     def lowest(self) -> float | None:
         """The least percent for which the trigger waits (rule 21)."""
@@ -64,8 +67,9 @@ class Operator:
         watermark: int,
         percentile: Callable[[float], int],
         each_batch: bool = False,
+        source: list[Row] | None = None,
     ) -> list[Row]:
-        """rule 13: one step, with what it emits."""
+        """rule 13: one step, with what it emits; signals are among the rows of the source, or among those rows."""
         self.dropped_places, self._left = [], set()
         out: list[Row] = []
         if each_batch or all(self.percentile(percent) == MIN_TIME for percent in self.percents):
@@ -86,6 +90,13 @@ class Operator:
             for live, come in got:
                 out += self.ask(live, "rows", self.watermark, come)
             touched |= {id(live) for live, _ in got}
+        # rule 102.
+        self.signals = self.told(rows if source is None else source)
+        if self.signals:
+            for live in self.lives():
+                touched |= set() if each_batch else {id(live)}
+                out += self.ask(live, "signal", self.watermark)
+        self.signals = []
         # 13 d.
         percentile_before = self.percentile
         reached = MAX_TIME if each_batch else max(self.watermark, watermark)  # rules 12, 7
@@ -139,6 +150,7 @@ class Operator:
             self.percentile,
             result,
             self.lowest,
+            self.signals,
         )
 
     def ask(
@@ -172,19 +184,36 @@ class Operator:
 
     # -- taking rows in
 
+    def told(self, rows: list[Row]) -> list[Any]:
+        """rule 102: the parts of the trigger that have a signal among the rows, which are rows of its flow too."""
+        found: list[Any] = []
+        for place, row in enumerate(rows):
+            weight = 1 if self.options.diff is None else int(row[self.options.diff])
+            parts = [part for part in walk(self.options.trigger) if isinstance(part, uc.OnSignal)]
+            parts = [part for part in parts if weight > 0 and (part.when is None or holds(part.when, row))]
+            if parts and self.is_bad(row):
+                self.bad += 1  # rule 11: a bad row of its own
+                self.leave("bad", len(rows) + place, row)
+            elif parts:
+                found += parts
+        return found
+
+    def is_bad(self, row: Row) -> bool:
+        """rule 11."""
+        if row[self.options.time] is None:
+            return True
+        t = micros(row[self.options.time])
+        return self.clock != MIN_TIME and t > plus(self.clock, self.options.max_future)
+
     def good(self, rows: list[Row]) -> list[Arrival]:
         """The rows that are not bad."""
         found: list[Arrival] = []
         for place, row in enumerate(rows):
-            if row[self.options.time] is None:
-                self.bad += 1  # rule 11
+            if self.is_bad(row):
+                self.bad += 1
                 self.leave("bad", place, row)
                 continue
             t = micros(row[self.options.time])
-            if self.clock != MIN_TIME and t > plus(self.clock, self.options.max_future):
-                self.bad += 1  # rule 11
-                self.leave("bad", place, row)
-                continue
             windows = assign(self.options.window, t, row)
             self.unassigned += not windows  # rule 3
             if not windows:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
-from uncombine.triggers import check_trigger, walk
+from uncombine.triggers import check_trigger, signals_of, walk
 from uncombine.windows import Span
 
 SECOND = 1_000_000
@@ -21,6 +21,8 @@ NOON = 1_453_291_200 * SECOND
 SCHEMA = pa.schema(
     {"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "j": pa.int64(), "x": pa.int64(), "d": pa.int64()}
 )
+ROWS = uc.flow(SCHEMA)
+"""The flow of signals until a transcript runs: then it is that of its rows."""
 
 
 @dataclass(frozen=True)
@@ -213,9 +215,29 @@ def draw_uneven(r: random.Random, unit: int) -> Any:
     return uc.Sliding(*(uc.Span(unit * length) for length in lengths))
 
 
-def draw_trigger(r: random.Random, depth: int) -> Any:
+def signalled(seed: int) -> tuple[list[Any], dict[str, Any]]:
+    """The script and the options of a seed, whose trigger waits for rows that are signals too (rule 102)."""
+    r = random.Random(seed)
+    options = draw_options(r, draw_signal)
+    if not signals_of(options["trigger"] or uc.Always()):
+        part, trigger = draw_signal(r), options["trigger"] or uc.AfterWatermark()
+        options["trigger"] = uc.Repeatedly(r.choice([uc.FirstOf, uc.AllOf, uc.SequenceOf])(part, trigger))
+    if options["watermark"] is not None and has_own(options["trigger"]):
+        # In a batch with a watermark of its own, windows that got rows are asked about timers for which AllOf does not
+        # wait any more, and the model asks only about those for which it does.
+        options["watermark"] = None
+    return draw_script(r, options), options
+
+
+def draw_signal(r: random.Random) -> Any:
+    return uc.OnSignal(ROWS, when=r.choice([AtLeast("x", 3), AtLeast("x", 7), AtLeast("j", 1), None]))
+
+
+def draw_trigger(r: random.Random, depth: int, more: Callable[[random.Random], Any] | None = None) -> Any:
+    """A trigger; `more` draws another leaf, which then comes as often as some others together."""
+
     def child() -> Any:
-        return draw_trigger(r, depth - 1)
+        return draw_trigger(r, depth - 1, more)
 
     def some() -> list[Any]:
         return [child() for _ in range(r.randint(1, 3))]
@@ -239,6 +261,7 @@ def draw_trigger(r: random.Random, depth: int) -> Any:
         lambda: Restless(r.randint(1, 3), r.choice([None, True, False]), r.choice([0, 0, 3])),
         lambda: Watches(r.randint(1, 3)),
     ]
+    leaves += [] if more is None else 6 * [lambda: more(r)]
     composites: list[Callable[[], Any]] = [
         lambda: uc.AfterWatermark(
             early=child() if r.random() < 0.7 else None, late=child() if r.random() < 0.7 else None
@@ -264,10 +287,10 @@ def is_merging(window: Any) -> bool:
     return isinstance(window, uc.Sessions) or getattr(window, "merge_windows", None) is not None
 
 
-def draw_options(r: random.Random) -> dict[str, Any]:
+def draw_options(r: random.Random, more: Callable[[random.Random], Any] | None = None) -> dict[str, Any]:
     splits = r.random() < 0.3  # several sessions of several keys, held for long, over a changelog
     window = uc.Sessions(r.choice(["10 seconds", "20 seconds", "30 seconds"])) if splits else draw_window(r)
-    trigger = None if r.random() < 0.1 else draw_trigger(r, 3)
+    trigger = None if r.random() < 0.1 else draw_trigger(r, 3, more)
     if trigger is not None and r.random() < 0.5:
         trigger = uc.Repeatedly(trigger)
     merging = is_merging(window)
@@ -285,7 +308,7 @@ def draw_options(r: random.Random) -> dict[str, Any]:
         modes = ["retracting"] if merging else ["retracting", "retracting", "discarding"]
     mode = r.choice(modes)
     if mode.endswith("_by_default") and r.random() < 0.5:
-        trigger = uc.Repeatedly(uc.FirstOf(uc.Clearing(draw_trigger(r, 1)), trigger or uc.AfterWatermark()))
+        trigger = uc.Repeatedly(uc.FirstOf(uc.Clearing(draw_trigger(r, 1, more)), trigger or uc.AfterWatermark()))
     lateness = r.choice([60, 300] if splits else [0, 0, 10, 60, 300])
     times = ["end_of_window", "end_of_window", "start_of_window", "watermark"]
     if not (changelog and isinstance(window, uc.Custom)):  # they keep no times of rows apart

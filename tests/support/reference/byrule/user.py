@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from .leaves import Node, Now, Row
@@ -158,7 +159,7 @@ class UserNode(Node):
         self._start(now)
         called = now.phase == "rows"
         # In increasing time; timers that a callback sets are of a later asking (D11).
-        for t, tag in [] if called else self._due("processing" if now.phase == "processing" else "event", now):
+        for t, tag in [] if now.phase in ("rows", "signal") else self._due("processing" if now.phase == "processing" else "event", now):
             called = True
             if self.ctx.timers.get(tag, (None, ""))[0] == t:
                 del self.ctx.timers[tag]
@@ -188,6 +189,7 @@ class UserNode(Node):
     def close(self, now: Now) -> None:
         self.ctx.asked = []
         self.finished = self.finished or self.ctx.finishing
+        now = replace(now, signals=())  # rule 102: the next signal is another one
         for child in self.children:
             child.inner.close(now)
             child.chosen = False

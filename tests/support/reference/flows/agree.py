@@ -157,11 +157,11 @@ def _kind(found: str | None) -> str | None:
     return None if found is None else ":".join(found.split(":")[:2]).rstrip(" 0123456789")[:60].split("[")[0]
 
 
-def main(first: int, last: int, most: int = 3) -> None:
+def main(first: int, last: int, most: int = 3, signals: bool = False) -> None:
     bad: list[int] = []
     begun = time.process_time()
     for seed in range(first, last):
-        case: Any = draw(seed)
+        case: Any = draw(seed, signals)
         if difference(case) is None:
             continue
         bad.append(seed)

@@ -36,10 +36,19 @@ class ByRule:
         return self.inner.output_watermark
 
     def step(
-        self, rows: list[Row], now: int, watermark: int, percentile: Callable[[float], int], whole: bool = False
+        self,
+        rows: list[Row],
+        now: int,
+        watermark: int,
+        percentile: Callable[[float], int],
+        whole: bool = False,
+        among: list[Row] | None = None,
     ) -> list[Row]:
-        """The rows that a step gives; `whole` if the watermark runs to the end of time in this bundle (rule 12)."""
-        return [_plain(row) for row in self.inner.step(rows, now, watermark, percentile, whole)]
+        """The rows that a step gives; `whole` if the watermark runs to the end of time in this bundle (rule 12).
+
+        `among` has the rows among which signals are, if they are not those of the step.
+        """
+        return [_plain(row) for row in self.inner.step(rows, now, watermark, percentile, whole, among)]
 
     def next_timer(self) -> int:
         """The next processing time at which something is due."""
@@ -97,7 +106,12 @@ class Grouped:
         self.now = MIN_TIME
 
     def take(
-        self, at: int, rows: list[Row], reports: Iterable[tuple[str | None, int | None]], whole: bool = False
+        self,
+        at: int,
+        rows: list[Row],
+        reports: Iterable[tuple[str | None, int | None]],
+        whole: bool = False,
+        among: list[Row] | None = None,
     ) -> list[Played]:
         out = list[Played]()
         while (timer := self._next(at)) <= at and timer < MAX_TIME:
@@ -112,7 +126,7 @@ class Grouped:
         for source, time in reports:
             known = MIN_TIME if time is None else time if time == MAX_TIME else max(time - self.back, MIN_TIME)
             self.sources.move(source, known, at)
-        return [*out, self._step(rows, whole and bool(rows))]
+        return [*out, self._step(rows, whole and bool(rows or among), among)]
 
     def _next(self, at: int) -> int:
         timer = min(self.inner.next_timer(), self.sources.next_idle())
@@ -127,12 +141,12 @@ class Grouped:
         return next(waits, timer)
 
     def close(self, rows: list[Row]) -> list[Played]:
-        given = self.inner.step(rows, self.now, MAX_TIME, lambda percent: MAX_TIME)
+        given = self.inner.step(rows, self.now, MAX_TIME, lambda percent: MAX_TIME, among=[])
         return [Played(self.now, given, self.inner.output_watermark)]
 
-    def _step(self, rows: list[Row], whole: bool = False) -> Played:
+    def _step(self, rows: list[Row], whole: bool = False, among: list[Row] | None = None) -> Played:
         self.sources.now = self.now
-        given = self.inner.step(rows, self.now, self.sources.least(), self.sources.frozen(), whole)
+        given = self.inner.step(rows, self.now, self.sources.least(), self.sources.frozen(), whole, among)
         return Played(self.now, given, self.inner.output_watermark)
 
 
@@ -160,7 +174,8 @@ def run(case: Case, groupings: Sequence[Grouping]) -> Outcome:
         rows = [dict(row) for row in bundle.rows]
         reports = list(reports_of(case, rows, bundle.at, groupings[0]))
         whole = isinstance(case.strategy, uc.EachBatch)
-        played = chain[0].take(bundle.at, prepared(case.stages[0], data(case, rows, bundle.at), True), reports, whole)
+        given = data(case, rows, bundle.at)
+        played = chain[0].take(bundle.at, prepared(case.stages[0], given, True), reports, whole, given)
         out.rows[0].append(_rows(played))
         for i, grouped in enumerate(chain[1:], 1):
             given, played = played, []

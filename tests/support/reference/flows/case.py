@@ -15,6 +15,7 @@ from reference.byrule.times import FIRST_YEAR, LAST_YEAR
 from reference.byrule.transcripts import has_own
 from uncombine.flows.flow import Flow
 from uncombine.panes.watermarks.watermark_strategies import WatermarkStrategy
+from uncombine.triggers import signals_of
 
 SECOND = 1_000_000
 FIVE, BACK = 5 * SECOND, 20 * SECOND
@@ -123,6 +124,8 @@ class Case:
 def grouped(source: Flow, stages: Sequence[Stage], between: Callable[[Flow], Flow] = lambda flow: flow) -> Flow:
     """The groupings of a case over a source, with a step `between` two of them."""
     flow = source
+    for part in signals_of(stages[0].options.get("trigger") or uc.Always()):
+        object.__setattr__(part, "flow", source)
     for i, stage in enumerate(stages):
         if i:
             flow = between(flow)

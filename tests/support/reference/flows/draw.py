@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 import uncombine as uc
-from reference.byrule.transcripts import draw_trigger, draw_window, has_own, is_merging
+from reference.byrule.transcripts import draw_signal, draw_trigger, draw_window, has_own, is_merging
 from uncombine.changelogs.flows import flow_of
 from uncombine.errors import UncombineError
 from uncombine.flows.settings import Settings
 from uncombine.local.sources import LocalSource
 from uncombine.panes.grouping.grouping import Grouping
+from uncombine.triggers import signals_of
 from uncombine.windows import Span
 
 from .case import MARK, NOON, NOW, ORIGIN, SCHEMA, SECOND, Bundle, Case, Evens, Row, Stage, grouped
@@ -37,12 +38,17 @@ def of_x(times: np.ndarray, rows: pa.Table) -> tuple[np.ndarray, np.ndarray, np.
     return row, times[row], times[row] + tens[row] * 10 * SECOND
 
 
-def draw(seed: int) -> Case:
-    """The case of a seed; flows that the library refuses are drawn again."""
+def draw(seed: int, signals: bool = False) -> Case:
+    """The case of a seed; flows that the library refuses are drawn again.
+
+    With `signals` the first trigger waits for rows of the source that are signals.
+    """
     r = random.Random(seed)
     groupings = r.choice([1, 2, 2, 2, 3])
     while True:
-        case = _flow(r, seed, groupings)
+        case = _flow(r, seed, groupings, signals)
+        if signals and not signals_of(case.stages[0].options["trigger"] or uc.Always()):
+            continue
         try:
             settled(case)
         except UncombineError:
@@ -56,7 +62,7 @@ def settled(case: Case) -> Any:
     return grouped(flow_of(LocalSource(SCHEMA, streaming=False), settings), case.stages)
 
 
-def _flow(r: random.Random, seed: int, count: int) -> Case:
+def _flow(r: random.Random, seed: int, count: int, signals: bool) -> Case:
     idle = r.choice([None, "20 seconds", "20 seconds", "1 minute"])
     strategy = r.choice(
         [
@@ -83,7 +89,7 @@ def _flow(r: random.Random, seed: int, count: int) -> Case:
     stages: list[Stage] = []
     carries = changelog
     for i in range(count):
-        place = Place(i, i == count - 1, carries, policies, by_row, unit)
+        place = Place(i, i == count - 1, carries, policies, by_row, unit, signals and i == 0)
         stages.append(_stage(r, place, stages))
         carries = carries or stages[-1].options["mode"] in (None, "retracting")
     return Case(seed, tuple(stages), strategy, changelog, r.random() < 0.6, r.random() < 0.2)
@@ -102,6 +108,8 @@ class Place:
     """True if its trigger may see rows one by one."""
     unit: int
     """The lengths of windows are multiples of so many microseconds."""
+    signals: bool
+    """True if its trigger may wait for signals."""
 
 
 def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
@@ -116,7 +124,7 @@ def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
         modes = ("retracting", None) if is_merging(window) else ("retracting", None, "discarding")
     mode = r.choice(modes)
     known = ("k", "j") if place.number == 0 else (*before[-1].by, "g")
-    trigger = None if r.random() < 0.15 else _trigger(r, place.by_row)
+    trigger = None if r.random() < 0.15 else _trigger(r, place.by_row, place.signals)
     options: dict[str, Any] = {
         "trigger": trigger,
         "mode": mode,
@@ -138,13 +146,15 @@ def _stage(r: random.Random, place: Place, before: list[Stage]) -> Stage:
     splits = carries and is_merging(window)
     by = tuple(name for name in known if r.random() < (0.8 if splits else 0.5))
     most = mode not in ("discarding",) and r.random() < 0.8
-    return Stage(window, options, by, most, r.random() < 0.15, r.random() < 0.15)
+    filtered, moved = r.random() < 0.15, r.random() < 0.15
+    # Percentiles would be over the moved times of rows and over those of signals.
+    return Stage(window, options, by, most, filtered, moved and not place.signals)
 
 
-def _trigger(r: random.Random, by_row: bool) -> Any:
+def _trigger(r: random.Random, by_row: bool, signals: bool) -> Any:
     """A tree of triggers; with those of users only where they may see rows one by one."""
     while True:
-        trigger = draw_trigger(r, r.choice([0, 1, 2, 3]))
+        trigger = draw_trigger(r, r.choice([0, 1, 2, 3]), draw_signal if signals else None)
         if by_row or not has_own(trigger):
             return uc.Repeatedly(trigger) if r.random() < 0.5 else trigger
 

@@ -20,6 +20,7 @@ from reference.byrule.agree import _without_times
 from reference.byrule.times import MAX_TIME, MIN_TIME
 from uncombine.errors import InvalidArgument
 from uncombine.sparkops.routes import route_with_left_out
+from uncombine.sparkops.source import spark_source
 
 from .by_rules import COUNTS
 from .case import SCHEMA, Case, Row, grouped
@@ -103,7 +104,7 @@ def replayed(case: Case, flow: Any) -> Found:
 def _replayed(case: Case, flow: Any) -> Found:
     if not shows_left_out(case):
         return Found(rows_of(flow.df.toArrow()))
-    return _with_left_out(route_with_left_out(flow, flow.source.input).df().toArrow(), case)
+    return _with_left_out(route_with_left_out(flow, spark_source(flow).input).df().toArrow(), case)
 
 
 def _with_left_out(both: pa.Table, case: Case) -> Found:
