@@ -161,7 +161,7 @@ class FlowSource(Source[FlowT]):
 
     @property
     def engine(self) -> Engine[FlowT]:
-        return self._flows[0].source.engine  # type: ignore[no-any-return]
+        return self._flows[0].source.engine
 
     def describe(self) -> str:
         if self.ports:

@@ -45,7 +45,6 @@ from ..panes.rows.options import RowOptions, StepOptions
 from ..panes.rows.stage import RowStage
 from ..panes.sample import sample
 from ..panes.selection import Select, dropping, renaming
-from ..panes.stage import Stage, StageInput
 from ..panes.transforms import Map, Transform, Where, WithColumns, function_of, predicate_of
 from ..panes.with_time import with_time
 from ..triggers import Trigger, as_trigger

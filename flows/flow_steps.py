@@ -204,7 +204,7 @@ __all__ = [
     "stages_of",
     "weight_of",
     "windows_of",
-    "without_signals",
     "with_name",
     "without_counts",
+    "without_signals",
 ]

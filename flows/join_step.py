@@ -153,7 +153,7 @@ def broadcast_stage(make: Callable[..., Process], options: Mapping[str, Any], si
 
 
 def with_signals(flow: Steps, trigger: Trigger | None, who: type) -> tuple[Steps, tuple[SignalInput, ...]]:
-    """The flow with the signals for which a trigger waits beside its rows, and what is known of each flow of signals."""
+    """The flow with the signals for which a trigger waits beside its rows, and what the stage knows of each flow."""
     parts = () if trigger is None else signals_of(trigger)
     if not parts:
         return flow, ()
@@ -180,9 +180,7 @@ def with_signals(flow: Steps, trigger: Trigger | None, who: type) -> tuple[Steps
         for one, rows, some in zip(told, others, by_flow.values(), strict=True)
     ]
     rows = replace(own, max_future=farthest([side.max_future for side in (own, *others)]))
-    source = FlowSource(
-        schema=flow.schema, inputs=(flow, *inputs), output=rows, ports=tuple(range(len(inputs) + 1))
-    )
+    source = FlowSource(schema=flow.schema, inputs=(flow, *inputs), output=rows, ports=tuple(range(len(inputs) + 1)))
     settings = shared([one.settings for one in (flow, *told)], rows, "OnSignal()")
     made = type(flow)(source=source, settings=settings, source_schema=flow.schema)
     return made, tuple(SignalInput(time=side.time) for side in others)

@@ -324,7 +324,7 @@ def _native(flow: Flow) -> bool:
     return not isinstance(source, SparkSource) or getattr(source.input, "native", True)
 
 
-def _joined(flow: Flow, source: FlowSource, frames: Sequence[DataFrame]) -> DataFrameInput:
+def _joined(flow: Flow, source: FlowSource[Flow], frames: Sequence[DataFrame]) -> DataFrameInput:
     """The rows of a step over two flows: by Spark where its own join has the same result, otherwise by the operator."""
     stage = source.stage
     assert stage is not None

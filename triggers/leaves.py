@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..combiners.expressions.expr import Expr
 from ..errors import InvalidArgument
@@ -293,6 +293,9 @@ class OnSignal(Trigger, spoken=False):
     """
 
     when: Predicate | None
+    if TYPE_CHECKING:
+        flow: Any
+        name: str
 
     def __init__(self, flow: Any, when: Predicate | None = None) -> None:
         if not hasattr(flow, "schema") or not hasattr(flow, "source"):

@@ -29,6 +29,9 @@ TRIGGER_WORDS = (
 )
 """Examples of all the words."""
 
+_OF_A_FLOW = re.compile(r"\bOnSignal\(")
+"""The trigger that no text can have, because it is made of a flow."""
+
 _FORM = f"a trigger such as {TRIGGER_WORDS}, or AfterWatermark()"
 _WHOLE: Mapping[str, str] = {
     **dict.fromkeys(("watermark", "at the end", "end"), "AfterWatermark(late=AfterCount(1))"),
@@ -57,6 +60,8 @@ def read_trigger(text: str, kinds: Mapping[str, type]) -> Any:
     OnResult(col('total') > 100)
     """
     require_short(text, "a trigger")
+    if _OF_A_FLOW.search(text):
+        raise InvalidArgument("OnSignal(flow) takes a flow, for which a text has no words: give the trigger as a value")
     with reading(text, _FORM):
         expression = text if "(" in text else expression_of(text)
         if expression is None:

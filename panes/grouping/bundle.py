@@ -11,15 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ..signals import SignalInput, Told, told
 from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
-from ..signals import SignalInput, Told, told
 from .cells import Cells
 from .clocks import Clocks
 from .compiled import CompiledGrouping
 from .rows import Rows, good_rows, rounds
 from .rows_to_cells import cells_of
-
 
 NOTHING_TOLD = Told(bits=0, bad=np.empty(0, np.int64))
 """No signals."""

@@ -106,7 +106,9 @@ def at_once(script: Sequence[Any], schema: pa.Schema, options: dict[str, Any], c
         percents = marks.percentiles(operator.percents)
         each_batch = options.get("watermark") == "each_batch" and bundle.is_elements
         tables = [applied(through, bundle.rows) for through in ports]
-        stepped = operator.step(state, operator.bundle(tables, [], bundle.at), marks.least, bundle.at, percents, each_batch)
+        stepped = operator.step(
+            state, operator.bundle(tables, [], bundle.at), marks.least, bundle.at, percents, each_batch
+        )
         state = stepped.state
         out.add(step, stepped)
     return out.end([state])

@@ -95,7 +95,7 @@ class Operator:
         if self.signals:
             for live in self.lives():
                 touched |= set() if each_batch else {id(live)}
-                out += self.ask(live, "signal", self.watermark)
+                out += [] if live.trigger.finished else self.ask(live, "signal", self.watermark)
         self.signals = []
         # 13 d.
         percentile_before = self.percentile

@@ -159,7 +159,11 @@ class UserNode(Node):
         self._start(now)
         called = now.phase == "rows"
         # In increasing time; timers that a callback sets are of a later asking (D11).
-        for t, tag in [] if now.phase in ("rows", "signal") else self._due("processing" if now.phase == "processing" else "event", now):
+        for t, tag in (
+            []
+            if now.phase in ("rows", "signal")
+            else self._due("processing" if now.phase == "processing" else "event", now)
+        ):
             called = True
             if self.ctx.timers.get(tag, (None, ""))[0] == t:
                 del self.ctx.timers[tag]
@@ -189,11 +193,11 @@ class UserNode(Node):
     def close(self, now: Now) -> None:
         self.ctx.asked = []
         self.finished = self.finished or self.ctx.finishing
-        now = replace(now, signals=())  # rule 102: the next signal is another one
+        later = replace(now, signals=())  # rule 102: the next signal is another one
         for child in self.children:
             child.inner.close(now)
             child.chosen = False
-            child.wanted = child.wanted and child.awake and child.inner.ready(now)
+            child.wanted = child.wanted and child.awake and child.inner.ready(later)
 
     def merged(self, sources: Sequence[Self], now: Now) -> None:
         # rule 28: state and timers of the sources are there at the merge and gone after it.
