@@ -161,7 +161,7 @@ def with_signals(flow: Steps, trigger: Trigger | None, who: type) -> tuple[Steps
         raise InvalidArgument(f"the trigger has {len(parts)} OnSignal(), and {MOST} are the most: unite their flows")
     by_flow: dict[int, list[tuple[int, OnSignal]]] = {}
     for place, part in enumerate(parts):
-        if not isinstance(part.flow, who):
+        if not issubclass(type(part.flow), who):
             raise InvalidArgument(f"{part!r} takes a flow of signals, not a {type(part.flow).__name__}")
         check_signals(part, part.flow.schema)
         by_flow.setdefault(id(part.flow), []).append((1 << place, part))

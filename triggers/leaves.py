@@ -284,11 +284,15 @@ class OnSignal(Trigger, spoken=False):
     >>> flushed = uc.OnSignal(commands, when=uc.col("kind") == "flush")
     >>> flushed
     OnSignal(commands, when=col('kind') == 'flush')
-    >>> sums = orders.window("1 day", uc.AfterWatermark(early=flushed)).combine(by="shop", n=uc.Count())
-    >>> told = [uc.Elements([{"ts": 1, "kind": kind}], input="commands") for kind in ("test", "flush")]
+    >>> days = orders.window("1 day", uc.AfterWatermark(early=flushed))
+    >>> counts = days.combine(by="shop", n=uc.Count())
     >>> rows = [{"ts": 0, "shop": shop} for shop in "aba"]
-    >>> early = sums.run([uc.Elements(rows, input="orders"), *told])
-    >>> early.panes.select(["shop", "n", "step"]).to_pylist()
+    >>> script = [
+    ...     uc.Elements(rows, input="orders"),
+    ...     uc.Elements([{"ts": 1, "kind": "test"}], input="commands"),
+    ...     uc.Elements([{"ts": 2, "kind": "flush"}], input="commands"),
+    ... ]
+    >>> counts.run(script).panes.select(["shop", "n", "step"]).to_pylist()
     [{'shop': 'a', 'n': 2, 'step': 2}, {'shop': 'b', 'n': 1, 'step': 2}]
     """
 

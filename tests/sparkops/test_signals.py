@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def test_a_live_table_has_what_the_last_signal_showed_over_restarts_and_seeds(
     put(tmp_path, 2, "none")
     assert run("old", 3) == wanted(1)
     seed = uc.checkpoint(tmp_path / "old", spark=spark).seed(str(tmp_path / "seed"))
+    shutil.copytree(tmp_path / "old table", tmp_path / "new table")
     put(tmp_path, 3, "flush", "flush")
     assert run("old", 3) == wanted(3)
     assert run("new", 5, start=seed.folder) == wanted(3)
