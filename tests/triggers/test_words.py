@@ -57,6 +57,7 @@ PARTS = "words have no parentheses that say which parts belong together; an expr
 NO_WORDS = {
     **dict.fromkeys(("FirstOf", "AllOf", "SequenceOf", "RepeatCount", "RepeatUntil"), PARTS),
     **dict.fromkeys(("OnPunctuation", "OnResult"), "its predicate is an expression, and so is its text"),
+    "OnSignal": "a text cannot name a flow",
     "UserTrigger": "a text does not say whose class it names",
     "Trigger": "it is the base of all",
     "AtPeriod": "alone it fires once, which the words `every 1 minute` do not say: it stands in those that repeat it",
