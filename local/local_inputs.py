@@ -64,9 +64,8 @@ class LocalInput:
         out = {}
         for at in {*reports_at, *places}:
             here = places.get(at, np.zeros(0, np.int64))
-            out[at] = Part(
-                Arrival([timed_rows.rows.take(pa.array(here))], reports=reports_at.get(at, ()), whole=whole), here
-            )
+            some = timed_rows.rows if len(here) == timed_rows.rows.num_rows else timed_rows.rows.take(pa.array(here))
+            out[at] = Part(Arrival([some], reports=reports_at.get(at, ()), whole=whole), here)
         return out
 
     def _timed_rows(self, place: int, entry: Entry, rows: pa.Table, now: int) -> TimedRows:
@@ -190,6 +189,9 @@ def _places(at: int | np.ndarray, count: int) -> Iterator[tuple[int, np.ndarray]
         return
     if isinstance(at, int):
         yield at, np.arange(count)
+        return
+    if (at == at[0]).all():
+        yield int(at[0]), np.arange(count)
         return
     order, cuts = runs(at)
     for time, first, stop in cuts:

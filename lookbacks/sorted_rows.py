@@ -17,6 +17,9 @@ from .lookback import LookBack
 
 _ROOM = 2**62
 
+_LONG = 128
+"""The number of instants a key from which on each key is searched alone."""
+
 
 @dataclass(frozen=True)
 class Ranges:
@@ -88,15 +91,16 @@ class SortedRows:
     def of(cls, groups: Groups, times: np.ndarray, then: np.ndarray | None = None) -> SortedRows:
         """The rows by key and time; `then` are numbers by which rows of one key and time are sorted."""
         order = groups.order
-        codes, ordered = groups.run(groups.codes), groups.run(times)
-        fresh = starts_of_runs(codes)
+        codes, ordered = np.repeat(np.arange(groups.count), groups.sizes), groups.run(times)
         if then is not None:
             order = np.lexsort((then, times, groups.codes))
-        elif not ((ordered[1:] >= ordered[:-1]) | fresh[1:]).all():
-            order, ordered = argsort_in_groups(groups, times)
-            tied = (ordered[1:] == ordered[:-1]) & ~fresh[1:]
-            if (order[1:] < order[:-1])[tied].any():
-                order = np.lexsort((times, groups.codes))
+        elif not (times[1:] >= times[:-1]).all():
+            fresh = starts_of_runs(codes)
+            if not ((ordered[1:] >= ordered[:-1]) | fresh[1:]).all():
+                order, ordered = argsort_in_groups(groups, times)
+                tied = (ordered[1:] == ordered[:-1]) & ~fresh[1:]
+                if (order[1:] < order[:-1])[tied].any():
+                    order = np.lexsort((times, groups.codes))
         if order is not groups.order:
             ordered = times.take(order)
         bounds = np.append(groups.starts, len(order))
@@ -111,6 +115,13 @@ class SortedRows:
         return SortedRows(
             order=self.order[chosen], codes=self.codes[chosen], times=self.times[chosen], bounds=before[self.bounds]
         )
+
+    @cached_property
+    def fresh(self) -> np.ndarray:
+        """True for the first row of each key and time."""
+        fresh = starts_of_runs(self.times)
+        fresh[self.bounds[:-1][np.diff(self.bounds) > 0]] = True
+        return fresh
 
     @cached_property
     def _search(self) -> tuple[np.ndarray, np.ndarray | None, int, int]:
@@ -134,10 +145,24 @@ class SortedRows:
             since = np.searchsorted(different, instants)
         return np.searchsorted(numbers, codes * room + since)
 
+    def first_in_runs(self, bounds: np.ndarray, instants: np.ndarray) -> np.ndarray:
+        """The same for instants that lie key after key; `bounds` has the place where those of each key start."""
+        keys = len(self.bounds) - 1
+        if keys * _LONG > len(instants):
+            return self.first_at(np.repeat(np.arange(keys), np.diff(bounds)), instants)
+        out = np.empty(len(instants), np.int64)
+        starts, asked = self.bounds.tolist(), bounds.tolist()
+        # One turn a key, which has many instants: no numbers are made of keys and times, and the times of a key are
+        # found in the cache.
+        for key in range(keys):
+            here = slice(asked[key], asked[key + 1])
+            np.add(self.times[starts[key] : starts[key + 1]].searchsorted(instants[here]), starts[key], out=out[here])
+        return out
+
     @cached_property
     def _ties(self) -> tuple[np.ndarray, np.ndarray]:
         """The place of the first row of the same key and time, and that after the last."""
-        starts = np.append(np.flatnonzero(starts_of_runs(self._search[0])), len(self))
+        starts = np.append(np.flatnonzero(self.fresh), len(self))
         sizes = np.diff(starts)
         return np.repeat(starts[:-1], sizes), np.repeat(starts[1:], sizes)
 
@@ -148,13 +173,14 @@ class SortedRows:
             high = np.arange(1, len(self) + 1)
             return Ranges(low=np.maximum(high - lookback.rows, key_starts), high=high)
         high = self._ties[1 if lookback.sees_ties else 0]
-        low = key_starts if lookback.ever else self.first_at(self.codes, lookback.starts(self.times))
+        low = key_starts if lookback.ever else self.first_in_runs(self.bounds, lookback.starts(self.times))
         return Ranges(low=np.minimum(low, high), high=high)
 
     def ranges_at(self, codes: np.ndarray, ticks: np.ndarray, lookback: LookBack) -> Ranges:
         """The rows that are seen from each tick of a key; ticks in order, key after key."""
-        high = self.first_at(codes, ticks + 1 if lookback.sees_ties else ticks)
-        low = self.bounds[codes] if lookback.ever else self.first_at(codes, lookback.starts(ticks))
+        runs = np.searchsorted(codes, np.arange(len(self.bounds)))
+        high = self.first_in_runs(runs, ticks + 1 if lookback.sees_ties else ticks)
+        low = self.bounds[codes] if lookback.ever else self.first_in_runs(runs, lookback.starts(ticks))
         return Ranges(low=np.minimum(low, high), high=high)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ...combiners.rows.groups import group_rows
+from ...combiners.rows.groups import unordered_groups
 from ...errors import OutOfRange
 from ...lookbacks.sorted_rows import Ranges
 from .compiled import CompiledJoin, Side
@@ -42,7 +42,7 @@ class Keys:
         pairs = zip(left.keys, right.keys, strict=True)
         columns = [pa.concat_arrays([a, b]) for a, b in pairs]
         parts = _told_apart(columns, windowed)
-        groups, firsts = group_rows(parts, len(left) + len(right))
+        groups, firsts = unordered_groups(parts, len(left) + len(right))
         valid = [np.asarray(column.is_valid()) for column in (*columns, *parts) if column.null_count]
         return cls(
             columns=columns,

@@ -49,7 +49,9 @@ class LoadedRows:
         every = tables[0] if len(tables) == 1 else pa.concat_tables(tables)
         weights = int64_column(every["weight"])
         before, after, is_changed = weights, weights, np.zeros(len(weights), np.bool_)
-        if len(changed):
+        if len(changed) == len(weights):
+            before, after, is_changed = changed.before, changed.after, changed.before != changed.after
+        elif len(changed):
             place = slice(len(store_rows), len(store_rows) + len(changed))
             before, after = weights.copy(), weights.copy()
             before[place], after[place] = changed.before, changed.after

@@ -5,6 +5,8 @@ Guarded by tests/panes/join/test_join_cases.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -63,21 +65,30 @@ def output(
     if weights.min() < 0 < weights.max():
         survivors, weights = _consolidated(keys.codes[of_key], times, parts, values, weights)
         parts, of_key, times = [places[survivors] for places in parts], of_key[survivors], times[survivors]
-    order = _order(compiled, keys, of_key, times, weights)
-    of_key, times, weights, *parts = (part.take(order, mode="clip") for part in (of_key, times, weights, *parts))
-    pieces = [compiled.output_schema.empty_table()] if len(order) == 0 else []
+    if (order := _order(compiled, keys, of_key, times, weights)) is not None:
+        of_key, times, weights, *parts = (part.take(order, mode="clip") for part in (of_key, times, weights, *parts))
+    pieces = [compiled.output_schema.empty_table()] if len(weights) == 0 else []
     size = rows_in_piece([*keys.columns, *(flat(column) for table in values for column in table.columns)])
-    for first in range(0, len(order), size):
+    for first in range(0, len(weights), size):
         piece = slice(first, first + size)
-        at = pa.array(of_key[piece])
-        columns = [column.take(at) for column in keys.columns]
+        columns = values_at(keys.columns, of_key[piece])
         for table, places in zip(values, parts, strict=True):
-            if table.num_columns:
-                some = pa.array(places[piece])
-                columns += [flat(table.column(i)).take(some) for i in range(table.num_columns)]
+            columns += values_at([flat(column) for column in table.columns], places[piece])
         columns += [timestamps(times[piece]), pa.array(weights[piece])]
         pieces.append(pa.Table.from_arrays(columns, schema=compiled.output_schema))
     return pa.concat_tables(pieces)
+
+
+def values_at(columns: Sequence[pa.Array], places: np.ndarray) -> list[pa.Array]:
+    """The values at some places of each column: a slice if they follow each other, and null for a place of -1."""
+    if not columns or not len(places):
+        return [column.slice(0, 0) for column in columns]
+    first, count = int(places[0]), len(places)
+    if 0 <= first == int(places[-1]) - count + 1 and np.array_equal(places, np.arange(first, first + count)):
+        return [column.slice(first, count) for column in columns]
+    missing = places < 0
+    some = pa.array(places, mask=missing if missing.any() else None)
+    return [column.take(some) for column in columns]
 
 
 def rows_in_piece(columns: list[pa.Array]) -> int:
@@ -88,22 +99,20 @@ def rows_in_piece(columns: list[pa.Array]) -> int:
 
 
 def row_values(hand: LoadedRows, rows: np.ndarray, names: list[str]) -> tuple[pa.Table, np.ndarray]:
-    """Columns of the rows that occur, and last a row of nulls; and the place in them of each row of output."""
-    occurs = np.zeros(len(hand) + 1, np.bool_)
-    occurs[rows] = True
-    missing, occurs[-1] = bool(occurs[-1]), False
-    chosen = np.flatnonzero(occurs)
+    """Columns of the rows that occur, and the place in them of each row of output; -1 where it is missing."""
     if not names:
         return pa.table({}), np.zeros(len(rows), np.int64)
-    table = hand.values(chosen, names)
-    if missing:
-        nulls = [pa.nulls(1, kind) for kind in table.schema.types]
-        table = pa.concat_tables([table, pa.Table.from_arrays(nulls, schema=table.schema)])
-    table = table.combine_chunks()
+    if not len(hand.store_rows):
+        return hand.changed.table.select(names).combine_chunks(), rows
+    occurs = np.zeros(len(hand) + 1, np.bool_)
+    occurs[rows] = True
+    occurs[-1] = False
+    chosen = np.flatnonzero(occurs)
+    table = hand.values(chosen, names).combine_chunks()
     if len(chosen) == len(hand):
-        return table, np.where(rows < 0, len(chosen), rows) if missing else rows
+        return table, rows
     places = np.cumsum(occurs) - 1
-    places[-1] = len(chosen)
+    places[-1] = -1
     return table, places[rows]
 
 
@@ -124,8 +133,8 @@ def _consolidated(
     sure, rest = np.flatnonzero(~doubtful), np.flatnonzero(doubtful)
     columns = [pa.array(codes[rest]), pa.array(times[rest])]
     for table, places in zip(values, parts, strict=True):
-        some = pa.array(places[rest])
-        columns += [part for column in table.columns for part in identity(flat(column).take(some))]
+        some = values_at([flat(column) for column in table.columns], places[rest])
+        columns += [part for column in some for part in identity(column)]
     groups, first = group_rows(columns, len(rest))
     sums = sum_counts(groups, weights[rest])
     nonzero = np.flatnonzero(sums)
@@ -140,8 +149,12 @@ def _doubtful(
     hashes += times.view(np.uint64) * _FACTORS[1]
     for table, places, factor in zip(values, parts, _FACTORS[2:], strict=True):
         if table.num_columns:
-            of_values = hash_rows([hashable(flat(column)) for column in table.columns]) * factor
-            hashes += of_values.take(places, mode="clip")
+            # A row of a side that is missing is equal to one of nulls.
+            of_values, of_nulls = (
+                hash_rows([hashable(flat(column)) for column in some.columns]) * factor
+                for some in (table, _nulls(table.schema))
+            )
+            hashes += np.append(of_values, of_nulls).take(places, mode="wrap")
     hashes *= _FACTORS[0]
     bits = max((8 * len(weights)).bit_length(), 10)
     slots = (hashes >> np.uint64(64 - bits)).view(np.int64)
@@ -153,15 +166,33 @@ def _doubtful(
     return retracted.take(slots, mode="clip")
 
 
+def _nulls(schema: pa.Schema) -> pa.Table:
+    """A row of nulls."""
+    return pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], schema=schema)
+
+
 def _order(
     compiled: CompiledJoin, keys: Keys, of_key: np.ndarray, times: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Retractions first, then by time, then by key."""
+) -> np.ndarray | None:
+    """Retractions first, then by time, then by key; None if the rows are in this order already."""
     count = len(compiled.join.on)
     some = pa.array(keys.firsts)
     ranks = np.zeros(keys.count, np.int64)
     if count:
         ranks = order_keys([Column(column.take(some)) for column in keys.columns[:count]]).keys
+    if len(weights) == 0:
+        return None
+    if (weights.min() > 0 or weights.max() < 0) and bool((times[1:] >= times[:-1]).all()):
+        same = times[1:] == times[:-1]
+        if not same.any():
+            return None
+        if np.count_nonzero(same) < len(times) // 8:
+            tied = np.append(False, same)
+            tied[:-1] |= same
+            places = np.flatnonzero(tied)
+            order = np.arange(len(times))
+            order[places] = places[np.lexsort((ranks.take(keys.codes.take(of_key[places])), times[places]))]
+            return order
     packed = packed_keys(
         [Column(pa.array(one)) for one in (weights > 0, times, ranks.take(keys.codes.take(of_key, mode="clip")))]
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +29,17 @@ class ChangedRows:
 
     table: pa.Table
     """In its column `weight`, the sums that the state keeps."""
-    hashes: np.ndarray
     expiry: np.ndarray
     before: np.ndarray
     after: np.ndarray
+    rows: Rows
+    chosen: np.ndarray | None = None
+    """The places of the rows in the bundle; None for all of its rows."""
+
+    @cached_property
+    def hashes(self) -> np.ndarray:
+        """The hashes of the keys."""
+        return self.rows.hashes if self.chosen is None else self.rows.hashes[self.chosen]
 
     def __len__(self) -> int:
         return len(self.after)
@@ -45,7 +53,7 @@ def all_new(rows: Rows) -> ChangedRows:
     """The rows of a bundle without retractions."""
     weights = rows.weights
     return ChangedRows(
-        table=rows.table, hashes=rows.hashes, expiry=rows.expiry, before=np.zeros(len(rows), np.int64), after=weights
+        table=rows.table, expiry=rows.expiry, before=np.zeros(len(rows), np.int64), after=weights, rows=rows
     )
 
 
@@ -72,10 +80,11 @@ def netted(rows: Rows, old_rows: StoreRows, early: StoreRows) -> tuple[ChangedRo
     table = table.set_column(table.column_names.index("weight"), table.schema.field("weight"), pa.array(sums))
     changed = ChangedRows(
         table=table,
-        hashes=rows.hashes[first],
         expiry=rows.expiry[first],
         before=np.maximum(old, 0),
         after=np.maximum(sums, 0),
+        rows=rows,
+        chosen=first,
     )
     return changed, replaced, met[len(near) :]
 

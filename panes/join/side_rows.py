@@ -6,6 +6,7 @@ Guarded by tests/panes/join/test_join_cases.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +21,10 @@ from .compiled import Side, kept_type
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a bundle that one side takes, in the columns of its state, with their hashes and expiries."""
+    """The rows of a bundle that one side takes, in the columns of its state, with their expiries."""
 
     table: pa.Table
-    hashes: np.ndarray
+    keys: list[pa.Array]
     expiry: np.ndarray
     bad: np.ndarray
     """The places in the bundle of rows without a usable time."""
@@ -32,6 +33,11 @@ class Rows:
 
     def __len__(self) -> int:
         return self.table.num_rows
+
+    @cached_property
+    def hashes(self) -> np.ndarray:
+        """The hashes of the keys, which are not needed where no state is read or written."""
+        return key_hashes(self.keys, len(self))
 
     @property
     def times(self) -> np.ndarray:
@@ -68,7 +74,7 @@ def take_in(side: Side, table: pa.Table, before: int) -> Rows:
     columns = [pa.array(times), pa.array(weights), *keys, *values]
     return Rows(
         table=pa.Table.from_arrays(columns, schema=side.stored),
-        hashes=key_hashes(keys, len(times)),
+        keys=keys,
         expiry=side.expiry(times, ends),
         bad=np.flatnonzero(~usable),
         late=np.flatnonzero(late),

@@ -9,18 +9,21 @@ Guarded by tests/panes/join_asof/test_join_asof.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import Column, flat
+from ...combiners.rows.groups import Groups
 from ...combiners.rows.hashing import hash_rows_128
 from ...combiners.rows.ordering import has_order, order_keys, require_order
 from ...errors import InvalidArgument, require_column
+from ...lookbacks.sorted_rows import SortedRows
 from ..join.compiled import Side
 from ..join.loaded_rows import LoadedRows
-from ..join.ranges import FAR, Layout, RowOrder
+from ..join.ranges import FAR
 from ..join.side_changes import hashable
 from .join_asof import JoinAsof
 
@@ -33,102 +36,97 @@ class Asking:
     """Left rows that look for their matches: their numbers, codes of keys, and times; `able` is False for null keys."""
 
     rows: np.ndarray
-    codes: np.ndarray
+    keys: Groups
     times: np.ndarray
     able: np.ndarray | None
+
+    @cached_property
+    def sorted_rows(self) -> SortedRows:
+        """The rows by key and time: bisections in this order find what they look at in the cache."""
+        return SortedRows.of(self.keys, self.times)
 
 
 @dataclass(frozen=True)
 class Candidates:
     """Right rows in order of key and time, and of rows of one time the last by `order=` at the end."""
 
-    layout: Layout
-    ordered: RowOrder
-    times: np.ndarray
-    """The time of each right row, by its number."""
+    sorted_rows: SortedRows
 
     @classmethod
-    def of(cls, right: LoadedRows, codes: np.ndarray, layout: Layout, ties: Sequence[str]) -> Candidates:
+    def of(cls, right: LoadedRows, keys: Groups, ties: Sequence[str]) -> Candidates:
         """The order of the rows of a side by their keys and times; the columns `ties` order rows of one time."""
-        ordered = in_order(RowOrder.of(layout, codes, right.times), ties, lambda rows: right.values(rows, ties))
-        return cls(layout, ordered, right.times)
+        return cls(in_order(SortedRows.of(keys, right.times), ties, lambda rows: right.values(rows, ties)))
 
     def where(self, chosen: np.ndarray) -> Candidates:
         """The candidates where a mask, by number of the row, is true."""
-        if chosen.all():
-            return self
-        return Candidates(self.layout, self.ordered.where(chosen), self.times)
+        return self if chosen.all() else Candidates(self.sorted_rows.where(chosen[self.sorted_rows.order]))
 
     def matches(self, asof: JoinAsof, asking: Asking) -> np.ndarray:
         """The number of the right row that each asking row meets, or `NONE`."""
-        found = np.full(len(asking.rows), NONE)
-        if not len(self.ordered.order):
-            return found
-        # Bisections one after the other in the order of the numbers find theirs in the cache.
-        order = self.layout.order(asking.codes, asking.times)
-        codes, times = asking.codes.take(order), asking.times.take(order)
-        far = FAR if asof.tolerance is None else min(int(asof.tolerance), FAR)
-        near = 0 if asof.allow_exact else 1
-        before = after = np.empty(0, np.int64)
+        if not len(self.sorted_rows):
+            return np.full(len(asking.rows), NONE)
+        asked = asking.sorted_rows
         if asof.direction != "forward":
-            before = self._last(codes, times, -far, -near)
+            before = self._last(asof, asked)
         if asof.direction != "backward":
-            after = self._first(codes, times, near, far)
+            after = self._first(asof, asked)
         match asof.direction:
             case "backward":
-                found[order] = before
+                places = before
             case "forward":
-                found[order] = after
+                places = after
             case _:
-                apart = [np.abs(self.times.take(rows, mode="clip") - times) for rows in (before, after)]
+                times = self.sorted_rows.times
+                apart = [np.abs(times.take(at, mode="clip") - asked.times) for at in (before, after)]
                 later = (after != NONE) & ((before == NONE) | (apart[1] <= apart[0]))
-                found[order] = np.where(later, after, before)
+                places = np.where(later, after, before)
+        rows = self.sorted_rows.order.take(places, mode="clip")
+        rows[places == NONE] = NONE
+        found = np.empty(len(rows), np.int64)
+        found[asked.order] = rows
         if asking.able is not None:
             found[~asking.able] = NONE
         return found
 
-    def _last(self, codes: np.ndarray, times: np.ndarray, low: int, high: int) -> np.ndarray:
-        """The last row of each key between two bounds, and `NONE` if there is none."""
-        numbers = self.ordered.numbers
-        places = np.searchsorted(numbers, self.layout.numbers(codes, times, high, upper=True), side="right") - 1
-        within = numbers.take(places, mode="clip") >= self.layout.numbers(codes, times, low)
-        return self._rows(places, within & (places >= 0))
+    def _last(self, asof: JoinAsof, asked: SortedRows) -> np.ndarray:
+        """The place of the last row not after each, and `NONE` if there is none or it is too far."""
+        rows = self.sorted_rows
+        places = rows.first_in_runs(asked.bounds, asked.times + 1 if asof.allow_exact else asked.times)
+        none = places == np.repeat(rows.bounds[:-1], np.diff(asked.bounds))
+        places -= 1
+        if asof.tolerance is not None:
+            none |= rows.times.take(places, mode="clip") < asked.times - min(int(asof.tolerance), FAR)
+        places[none] = NONE
+        return places
 
-    def _first(self, codes: np.ndarray, times: np.ndarray, low: int, high: int) -> np.ndarray:
-        """The last row of the first time of each key between two bounds, and `NONE` if there is none."""
-        numbers = self.ordered.numbers
-        places = np.searchsorted(numbers, self.layout.numbers(codes, times, low), side="left")
-        within = numbers.take(places, mode="clip") <= self.layout.numbers(codes, times, high, upper=True)
-        return self._rows(self._last_of_its_time(places), within & (places < len(numbers)))
-
-    def _rows(self, places: np.ndarray, exist: np.ndarray) -> np.ndarray:
-        return np.where(exist, self.ordered.order.take(places, mode="clip"), NONE)
-
-    def _last_of_its_time(self, places: np.ndarray) -> np.ndarray:
-        numbers = self.ordered.numbers
-        last = np.ones(len(numbers), np.bool_)
-        last[:-1] = numbers[1:] != numbers[:-1]
-        if last.all():
-            return places
-        ends = np.flatnonzero(last)
-        return ends.take(np.searchsorted(ends, places), mode="clip")
+    def _first(self, asof: JoinAsof, asked: SortedRows) -> np.ndarray:
+        """The place of the last row of the first time not before each, and `NONE` if there is none or it is too far."""
+        rows = self.sorted_rows
+        places = rows.first_in_runs(asked.bounds, asked.times if asof.allow_exact else asked.times + 1)
+        none = places == np.repeat(rows.bounds[1:], np.diff(asked.bounds))
+        if asof.tolerance is not None:
+            none |= rows.times.take(places, mode="clip") > asked.times + min(int(asof.tolerance), FAR)
+        if not rows.fresh.all():
+            ends = np.append(np.flatnonzero(rows.fresh)[1:], len(rows)) - 1
+            places = ends.take(np.searchsorted(ends, places), mode="clip")
+        places[none] = NONE
+        return places
 
 
-def in_order(ordered: RowOrder, ties: Sequence[str], read: Callable[[np.ndarray], pa.Table]) -> RowOrder:
-    """The order in which rows of one key and time are sorted by columns, which `read` gives for ascending numbers."""
-    numbers, order = ordered.numbers, ordered.order
-    same = numbers[1:] == numbers[:-1]
+def in_order(rows: SortedRows, ties: Sequence[str], read: Callable[[np.ndarray], pa.Table]) -> SortedRows:
+    """The rows with those of one key and time sorted by columns, which `read` gives for ascending numbers."""
+    same = ~rows.fresh[1:]
     if not ties or not same.any():
-        return ordered
-    tied = np.zeros(len(numbers), np.bool_)
+        return rows
+    tied = np.zeros(len(rows), np.bool_)
     tied[1:] |= same
     tied[:-1] |= same
     places = np.flatnonzero(tied)
-    rows = np.sort(order[places])
-    ranks = _ranks(read(rows), len(rows)).take(np.searchsorted(rows, order[places]))
-    changed = order.copy()
-    changed[places] = order[places[np.lexsort((ranks, numbers[places]))]]
-    return RowOrder(changed, numbers)
+    numbers = np.sort(rows.order[places])
+    ranks = _ranks(read(numbers), len(numbers)).take(np.searchsorted(numbers, rows.order[places]))
+    order = rows.order.copy()
+    order[places] = order[places[np.lexsort((ranks, np.cumsum(rows.fresh)[places]))]]
+    return replace(rows, order=order)
 
 
 def _ranks(table: pa.Table, count: int) -> np.ndarray:

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import flat, int64_column
 from ...combiners.rows.groups import group_rows
+from ...lookbacks.sorted_rows import SortedRows
 from ...windows.grid import later
 from ...windows.times import MAX_TIME, NEVER
 from ..join.compiled import Side
-from ..join.ranges import FAR, Layout, RowOrder
+from ..join.ranges import FAR
 from ..join.side_changes import ChangedRows
 from ..state.hashes import lookup
 from ..state.store import Store
@@ -58,12 +59,9 @@ def last_rows(
 def _last(asof: JoinAsof, side: Side, every: pa.Table, times: np.ndarray) -> np.ndarray:
     """True for the last row of each key, or for the last ones of its two last times."""
     groups, _ = group_rows([flat(every[f"key.{i}"]) for i in range(len(side.keys))], every.num_rows)
-    layout, ties = Layout.of(groups.count, (times, times[:0])), tie_columns(asof, side)
-    ordered = in_order(
-        RowOrder.of(layout, groups.codes, times), ties, lambda rows: every.select(ties).take(pa.array(rows))
-    )
-    of_time = np.ones(len(times), np.bool_)
-    of_time[:-1] = ordered.numbers[1:] != ordered.numbers[:-1]
+    ties = tie_columns(asof, side)
+    ordered = in_order(SortedRows.of(groups, times), ties, lambda rows: every.select(ties).take(pa.array(rows)))
+    of_time = np.append(ordered.fresh[1:], np.ones(1, np.bool_))
     rows = ordered.order[of_time]
     codes = groups.codes[rows]
     chosen = np.ones(len(rows), np.bool_)

@@ -19,13 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import int64_column
+from ...combiners.rows.groups import Groups
 from ...windows.grid import later
 from ...windows.times import MAX_TIME, MIN_TIME, NEVER
 from ..join.compiled import CompiledJoin, Side
 from ..join.difference import Difference, Keys
 from ..join.loaded_rows import LoadedRows
 from ..join.output import output
-from ..join.ranges import FAR, Layout
+from ..join.ranges import FAR
 from ..join.side_changes import ChangedRows, all_new, netted
 from ..join.side_rows import Rows, take_in
 from ..state.hashes import lookup
@@ -120,18 +121,17 @@ class AsofStep:
 
     def _touched(self, left: Rows, right: Rows) -> tuple[np.ndarray, np.ndarray]:
         """For each side, the hashes of the rows of its state that the step reads, in the form for a look-up."""
-        of_left, of_right = [right.hashes], [left.hashes, right.hashes]
-        if self.asof.final and self.asof.direction == "backward":
-            of_left = []  # the time at which they are emitted does not depend on their matches
-        if self._nets(self.compiled.left, left):
-            of_left.append(left.hashes)
-        if self.asof.final:
-            due = StoreRows.of(self.stores["left"], _NOTHING, self._clocks, self.compiled.left.stored)
-            of_right.append(due.hashes())
-        if not any(len(self.stores[name] or ()) for name in ("left", "left_early")):
-            of_left = []
-        if not any(len(self.stores[name] or ()) for name in ("right", "right_early", LAST)):
-            of_right = []
+        of_left, of_right = list[np.ndarray](), list[np.ndarray]()
+        if any(len(self.stores[name] or ()) for name in ("left", "left_early")):
+            if not (self.asof.final and self.asof.direction == "backward"):
+                of_left.append(right.hashes)  # else the time of emission does not depend on the match
+            if self._nets(self.compiled.left, left):
+                of_left.append(left.hashes)
+        if any(len(self.stores[name] or ()) for name in ("right", "right_early", LAST)):
+            of_right += [left.hashes, right.hashes]
+            if self.asof.final:
+                due = StoreRows.of(self.stores["left"], _NOTHING, self._clocks, self.compiled.left.stored)
+                of_right.append(due.hashes())
         empty = np.empty(0, np.uint64)
         return lookup(np.concatenate([empty, *of_left])), lookup(np.concatenate([empty, *of_right]))
 
@@ -164,15 +164,14 @@ class AsofStep:
             of_key[others[differs]] = True
             chosen |= of_key[codes]
         rows = np.arange(cut) if chosen.all() else np.flatnonzero(chosen)
+        every_row = len(rows) == cut
         asking = Asking(
             rows=rows,
-            codes=codes.take(rows),
-            times=left.times.take(rows),
+            keys=Groups(codes if every_row else codes.take(rows), keys.count),
+            times=left.times if every_row else left.times.take(rows),
             able=None if keys.non_null is None else keys.non_null[:cut][rows],
         )
-        layout = Layout.of(keys.count, (left.times, right.times))
-        ties = tie_columns(self.asof, self.compiled.right)
-        every = Candidates.of(right, others, layout, ties)
+        every = Candidates.of(right, Groups(others, keys.count), tie_columns(self.asof, self.compiled.right))
         after = every.where(shown[1]).matches(self.asof, asking)
         if self.asof.final or not left.before.any():
             before = after

@@ -18,7 +18,7 @@ from ...combiners.rows.group_sums import sum_counts
 from ...combiners.rows.groups import Groups, group_rows
 from ..join.compiled import CompiledJoin, Side
 from ..join.loaded_rows import LoadedRows
-from ..join.output import row_values, rows_in_piece
+from ..join.output import row_values, rows_in_piece, values_at
 from ..join.side_changes import ChangedRows, identity
 from ..join.side_rows import Rows
 from ..state.hashes import lookup
@@ -152,10 +152,11 @@ def _changed(rows: Rows, places: np.ndarray, weights: np.ndarray) -> ChangedRows
     table = table.set_column(table.column_names.index("weight"), table.schema.field("weight"), pa.array(weights))
     return ChangedRows(
         table=table,
-        hashes=rows.hashes[places],
         expiry=rows.expiry[places],
         before=np.zeros(len(places), np.int64),
         after=weights,
+        rows=rows,
+        chosen=places,
     )
 
 
@@ -182,10 +183,10 @@ def remembered(settled: Settled, right: LoadedRows, sizes: np.ndarray, partners:
     store, size = settled.given, rows_in_piece([*left, *met_values])
     for first in range(0, len(owner), size):
         piece = slice(first, first + size)
-        of_left, of_right = pa.array(owner[piece]), pa.array(places[piece])
+        of_left = pa.array(owner[piece])
         columns = [column.take(of_left) for column in left]
         columns += [pa.array(settled.turns[owner[piece]]), pa.array(part[piece]), pa.array(times[piece])]
-        columns += [column.take(of_right) for column in met_values]
+        columns += values_at(met_values, places[piece])
         table = pa.Table.from_arrays(columns, schema=store.schema)
         store = store.put(new.hashes[owner[piece]], table, {"event": new.expiry[owner[piece]]})
     return store

@@ -189,7 +189,9 @@ class Shard:
         tables = [[schema.empty_table()] for schema in schemas]
         for port, arrival in zip(self.ports, inputs, strict=False):
             tables[port] += [table.select(schemas[port].names) for table in arrival.rows]
-        return tuple(pa.concat_tables(some) for some in tables)
+        # A column of several arrays is copied into one, even if all but one of them are empty.
+        filled = [[table for table in some if table.num_rows] or some[:1] for some in tables]
+        return tuple(some[0] if len(some) == 1 else pa.concat_tables(some) for some in filled)
 
     def _step(self, inputs: Sequence[Arrival] = (), whole: bool = False) -> tuple[Shard, Instant]:
         marks, rows = self.watermarks, self._rows(inputs)

@@ -56,7 +56,7 @@ class Intake:
             before = ~valid | (times < self.until)
             rows, at = rows.filter(pa.array(before)), at[before]
         strategy = self.strategy
-        if strategy is None and not self.guards:
+        if strategy is None and (not self.guards or self.max_future is None):
             return transformed(self.transforms, rows, at, MARKS.empty_table())
         if isinstance(strategy, IngressTime):
             rows = _with_time(rows, self.time, at)
