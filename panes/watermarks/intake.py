@@ -56,7 +56,9 @@ class Intake:
             before = ~valid | (times < self.until)
             rows, at = rows.filter(pa.array(before)), at[before]
         strategy = self.strategy
-        if strategy is None and (not self.guards or self.max_future is None):
+        # A clock that has not started bounds no row.
+        bounds = self.guards and self.max_future is not None and bool((at != MIN_TIME).any())
+        if strategy is None and not bounds:
             return transformed(self.transforms, rows, at, MARKS.empty_table())
         if isinstance(strategy, IngressTime):
             rows = _with_time(rows, self.time, at)
@@ -65,7 +67,7 @@ class Intake:
         far = np.zeros(len(times), np.bool_)
         if (ahead := self.max_future) is not None:
             latest = at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
-            far = (times > latest) & (at != MIN_TIME)  # a clock that has not started bounds no row
+            far = (times > latest) & (at != MIN_TIME)
         reports = MARKS.empty_table()
         if strategy is not None:
             reports = strategy.marks(rows, np.where(valid & ~far, times, MIN_TIME), at)
