@@ -216,8 +216,8 @@ class Rolling:
 
     def results_at(self, rows: pa.Table, plan: Plan, sorted_rows: SortedRows, places: np.ndarray) -> list[pa.Array]:
         """The results of some of the rows, which are sorted already, in the order of `names`."""
-        ranges = {label: sorted_rows.ranges(one).take(places) for label, one in self.lookbacks.items()}
-        every_row = np.arange(rows.num_rows)
+        ranges = {label: sorted_rows.ranges(one, places) for label, one in self.lookbacks.items()}
+        every_row = np.arange(len(sorted_rows))
         found = self._results(rows, plan, every_row, sorted_rows, ranges, sorted_rows.codes[places])
         return [column if few is None else with_missing(column, few) for column, few in found.values()]
 

@@ -162,18 +162,24 @@ class SortedRows:
     @cached_property
     def _ties(self) -> tuple[np.ndarray, np.ndarray]:
         """The place of the first row of the same key and time, and that after the last."""
+        if self.fresh.all():
+            places = np.arange(len(self) + 1)
+            return places[:-1], places[1:]
         starts = np.append(np.flatnonzero(self.fresh), len(self))
         sizes = np.diff(starts)
         return np.repeat(starts[:-1], sizes), np.repeat(starts[1:], sizes)
 
-    def ranges(self, lookback: LookBack) -> Ranges:
-        """The rows that are seen from each row."""
-        key_starts = self.bounds[self.codes]
+    def ranges(self, lookback: LookBack, places: np.ndarray | None = None) -> Ranges:
+        """The rows that are seen from each row, or from those at some places, which ascend."""
+        bounds, codes, times = self.bounds, self.codes, self.times
+        if places is not None:
+            bounds, codes, times = np.searchsorted(places, bounds), codes[places], times[places]
         if lookback.rows:
-            high = np.arange(1, len(self) + 1)
-            return Ranges(low=np.maximum(high - lookback.rows, key_starts), high=high)
+            high = np.arange(1, len(self) + 1) if places is None else places + 1
+            return Ranges(low=np.maximum(high - lookback.rows, self.bounds[codes]), high=high)
         high = self._ties[1 if lookback.sees_ties else 0]
-        low = key_starts if lookback.ever else self.first_in_runs(self.bounds, lookback.starts(self.times))
+        high = high if places is None else high[places]
+        low = self.bounds[codes] if lookback.ever else self.first_in_runs(bounds, lookback.starts(times))
         return Ranges(low=np.minimum(low, high), high=high)
 
     def ranges_at(self, codes: np.ndarray, ticks: np.ndarray, lookback: LookBack) -> Ranges:

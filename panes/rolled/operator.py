@@ -10,8 +10,6 @@ Guarded by tests/panes/rolled/test_rolled.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
@@ -35,6 +33,7 @@ from ..state.store_rows import StoreRows
 from .copies import Copies, copies_of
 from .labels import IS_LABEL, KNOWN, label_names, results_of_labels
 from .rolled import Rolled
+from .shown_results import NONE, ShownResults
 from .time_blocks import TimeBlocks
 
 RESULT = "result."
@@ -107,7 +106,7 @@ class RolledOperator(RowOperator):
         rows = pa.concat_tables([restored(loaded, self.columns.rows), bundle.rows]).combine_chunks()
         copies, replaced = copies_of(self.columns, rows, loaded, bundle)
         shown = np.concatenate([_bools(loaded["shown"]), np.zeros(len(bundle), np.bool_)])
-        old = self._old_results(loaded, len(bundle))
+        results = ShownResults.of([flat(loaded[RESULT + field.name]) for field in self.results])
         held, gone = np.concatenate([copies.stay, copies.come]), copies.go
         came = np.arange(len(held)) >= len(copies.stay)
         sorted_rows, wanted = None, np.zeros(len(held), np.bool_)
@@ -117,13 +116,16 @@ class RolledOperator(RowOperator):
         if not self.rolled.final or wanted.any():
             sorted_rows, changed, known = self._sorted(rows, held, came, gone)
             order = sorted_rows.order
-            held, came, waits, labels, wanted = (some[order] for some in (held, came, waits, labels, wanted))
-            wanted = wanted if self.rolled.final else labels & (came | self._sees(changed, sorted_rows, known))
-        results = [column.take(pa.array(np.where(came, len(rows), held))) for column in old]
-        if sorted_rows is not None:
-            results = self._computed(rows.take(pa.array(held)), sorted_rows, wanted, results)
-        differs = wanted & ~self._equal(old, held, results, wanted & ~waits)
-        panes = self._panes(rows, old, gone[shown[gone]], held, results, differs & ~waits, differs)
+            held, came, waits, labels, wanted = (
+                some.take(order, mode="clip") for some in (held, came, waits, labels, wanted)
+            )
+            wanted = wanted if self.rolled.final else labels & self._sees(changed, sorted_rows, came, known)
+        results = results.at(np.where(came, NONE, held))
+        if sorted_rows is not None and wanted.any():
+            places = np.flatnonzero(wanted)
+            results = results.with_new(places, self._computed(rows, held, sorted_rows, places))
+        differs = wanted & ~self._equal(results, held, wanted & ~waits)
+        panes = self._panes(rows, gone[shown[gone]], held, results, differs & ~waits, differs)
         # Nothing sees a label, and an event waits for nothing.
         out = labels if self.rolled.labels else waits & ~wanted
         wake = self._wake(_times(rows)[held], out, sorted_rows, clocks)
@@ -153,13 +155,6 @@ class RolledOperator(RowOperator):
             touched = np.union1d(touched, lookup(self.blocks.hashes(keys, times)))
         return StoreRows.of(store, touched, {}, self.stored_schema)
 
-    def _old_results(self, loaded: pa.Table, new: int) -> list[pa.Array]:
-        """The results that are stored, and null for the rows of the bundle and at one place after them."""
-        return [
-            pa.concat_arrays([flat(loaded[RESULT + field.name]), pa.nulls(new + 1, field.type)])
-            for field in self.results
-        ]
-
     def _sorted(
         self, rows: pa.Table, held: np.ndarray, came: np.ndarray, gone: np.ndarray
     ) -> tuple[SortedRows, SortedRows, np.ndarray | None]:
@@ -183,60 +178,62 @@ class RolledOperator(RowOperator):
             known = _micros(rows[KNOWN])[places[change][changed.order]]
         return sorted_rows, changed, known
 
-    def _sees(self, changed: SortedRows, rows: SortedRows, known: np.ndarray | None) -> np.ndarray:
-        """True for the rows that see one that came or went; with a number of rows, for all that come after one."""
-        sees = np.zeros(len(rows), np.bool_)
+    def _sees(self, changed: SortedRows, rows: SortedRows, came: np.ndarray, known: np.ndarray | None) -> np.ndarray:
+        """True for the rows that came, and for those that see one that came or went.
+
+        With a number of rows that is all that come after one.
+        """
+        sees = came.copy()
+        asks = np.flatnonzero(~came & (rows.times >= changed.times.min(initial=NEVER)))
+        if not len(asks):
+            return sees
         for lookback in self.rolled.lookbacks.values():
             one = LookBack() if lookback.rows else lookback
-            ranges = changed.ranges_at(rows.codes, rows.times, one)
-            sees |= (ranges.sizes if known is None else Runs.of(changed, rows, ranges, known).sizes) > 0
+            if known is not None:
+                ranges = changed.ranges_at(rows.codes, rows.times, one)
+                sees |= Runs.of(changed, rows, ranges, known).sizes > 0
+            else:
+                sees[asks] |= changed.ranges_at(rows.codes[asks], rows.times[asks], one).sizes > 0
         return sees
 
     def _computed(
-        self, rows: pa.Table, sorted_rows: SortedRows, wanted: np.ndarray, results: list[pa.Array]
+        self, rows: pa.Table, held: np.ndarray, sorted_rows: SortedRows, places: np.ndarray
     ) -> list[pa.Array]:
-        """The results with those that are wanted computed again; rows and results are sorted."""
-        if not wanted.any():
-            return results
-        places = np.flatnonzero(wanted)
+        """The results at some places of the rows that are held, which are sorted."""
         rolling = self.rolled.rolling
-        if self.rolled.labels:
-            found = results_of_labels(self.plan, rolling.lookbacks, rolling.min_rows, rows, sorted_rows, places)
-        else:
-            found = rolling.results_at(rows, self.plan, sorted_rows, places)
-        pick = np.arange(len(rows))
-        pick[places] = len(rows) + np.arange(len(places))
-        chosen = pa.array(pick)
-        return [pa.concat_arrays([old, new]).take(chosen) for old, new in zip(results, found, strict=True)]
+        if not self.rolled.labels:
+            read = rows.select(list(self.plan.columns) or [EVENT_TIME]).take(pa.array(held))
+            return rolling.results_at(read, self.plan, sorted_rows, places)
+        some = rows.take(pa.array(held))
+        return results_of_labels(self.plan, rolling.lookbacks, rolling.min_rows, some, sorted_rows, places)
 
-    def _equal(
-        self, old: Sequence[pa.Array], held: np.ndarray, new: Sequence[pa.Array], asked: np.ndarray
-    ) -> np.ndarray:
+    def _equal(self, results: ShownResults, held: np.ndarray, asked: np.ndarray) -> np.ndarray:
         """True where the results that are asked for are those that were shown."""
         equal = np.zeros(len(held), np.bool_)
         if not self.compares or not asked.any():
             return equal
-        before = [Column(column.take(pa.array(held[asked]))) for column in old]
-        after = [Column(column.filter(pa.array(asked))) for column in new]
-        (a, b), (c, d) = hash_rows_128(before), hash_rows_128(after)
+        (a, b), (c, d) = (
+            hash_rows_128([Column(column) for column in some])
+            for some in (results.before(held[asked]), results.take(np.flatnonzero(asked)))
+        )
         equal[asked] = (a == c) & (b == d)
         return equal
 
     def _panes(
         self,
         rows: pa.Table,
-        old: Sequence[pa.Array],
         gone: np.ndarray,
         held: np.ndarray,
-        results: Sequence[pa.Array],
+        results: ShownResults,
         corrected: np.ndarray,
         given: np.ndarray,
     ) -> pa.Table:
         """The rows of output: retractions first."""
         before = np.concatenate([gone, held[corrected]])
-        after = pa.array(np.flatnonzero(given))
-        taken = rows.take(pa.array(np.concatenate([before, held[given]])))
-        both = [pa.concat_arrays([a.take(pa.array(before)), b.take(after)]) for a, b in zip(old, results, strict=True)]
+        after = np.flatnonzero(given)
+        taken = rows.take(pa.array(np.concatenate([before, held[after]])))
+        pairs = zip(results.before(before), results.take(after), strict=True)
+        both = [pa.concat_arrays(pair) for pair in pairs]
         names = [field.name for field in self.results]
         table = pa.Table.from_arrays([*taken.columns, *both], names=[*taken.column_names, *names])
         weights = np.concatenate([np.full(len(before), -1), np.ones(len(after), np.int64)])
@@ -252,7 +249,7 @@ class RolledOperator(RowOperator):
         store: Store,
         rows: pa.Table,
         held: np.ndarray,
-        results: Sequence[pa.Array],
+        results: ShownResults,
         shown: np.ndarray,
         wake: np.ndarray,
         chosen: np.ndarray,
@@ -265,12 +262,11 @@ class RolledOperator(RowOperator):
         awaits = (waits > clocks.after) | clocks.each_batch
         awaited, lacking = copies.awaited[awaits], copies.lacking[awaits]
         places = pa.array(np.concatenate([held[stays], awaited]))
-        null = [pa.nulls(len(awaited), field.type) for field in self.results]
         columns = [
             *rows.take(places).columns,
             pa.array(np.concatenate([np.ones(len(stays), np.int64), lacking])),
             pa.array(np.concatenate([shown[stays], np.ones(len(awaited), np.bool_)])),
-            *(pa.concat_arrays([a.take(pa.array(stays)), b]) for a, b in zip(results, null, strict=True)),
+            *results.take(stays, nulls=len(awaited)),
         ]
         table = pa.Table.from_arrays(columns, schema=self.stored_schema)
         until = np.concatenate([wake[stays], waits[awaits]])
