@@ -20,6 +20,7 @@ SUITES = {
     "panes": True,
     "joins": True,
     "rollings": False,
+    "rolling_spark": False,
     "spark": False,
     "udfs": False,
     "streams": False,

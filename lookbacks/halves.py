@@ -19,6 +19,15 @@ from .sorted_rows import Ranges
 
 _SHORT = 24
 
+_BLOCK = 1 << 18
+"""The least number of ranges that are folded at once, so that what is made for them stays in the cache."""
+
+_DENSE = 3
+"""Up to so many places a range, a level is made for all places, and not for the windows around its middles."""
+
+_LEAST = 5
+"""The bits of a block from which on its halves are long enough to be added up one by one."""
+
 
 def fold(values: np.ndarray, ranges: Ranges, combine: np.ufunc, nothing: int | float) -> np.ndarray:
     """The values of each range combined by an associative ufunc; `nothing` for an empty range.
@@ -29,16 +38,46 @@ def fold(values: np.ndarray, ranges: Ranges, combine: np.ufunc, nothing: int | f
     array([0.e+00, 1.e+16, 3.e+00])
     """
     out = np.full(len(ranges), nothing, values.dtype)
-    low, last = ranges.low, ranges.high - 1
+    # No fewer ranges than the longest has places: else values would be added up again for each block.
+    size = max(_BLOCK, int(ranges.sizes.max(initial=0)))
+    for start in range(0, len(ranges), size):  # one turn a block of ranges
+        part = slice(start, start + size)
+        _fold(values, ranges.low[part], ranges.high[part] - 1, combine, out[part])
+    return out
+
+
+def _fold(values: np.ndarray, low: np.ndarray, last: np.ndarray, combine: np.ufunc, out: np.ndarray) -> None:
+    """Fold the ranges from `low` to `last` into `out`, which has the value of an empty range."""
     # The exponent of the float is the number of bits, for a row number is below 2**53.
-    levels = np.frexp((low ^ last).astype(np.float64))[1]
+    levels = ((low ^ last).astype(np.float64).view(np.int64) >> 52) - 1022
+    np.maximum(levels, 0, out=levels)
     levels[last < low] = -1
     alone = np.flatnonzero(levels == 0)
     out[alone] = values[low[alone]]
-    for level in np.flatnonzero(np.bincount(levels[levels > 0], minlength=1)):  # at most 63
+    first, stop = int(low.min()), int(last.max()) + 1
+    for level in np.flatnonzero(np.bincount(levels[levels > 0], minlength=1)).tolist():  # at most 63
         chosen = np.flatnonzero(levels == level)
-        out[chosen] = _over_middles(values, low[chosen], last[chosen], int(level) - 1, combine)
-    return out
+        here = low.take(chosen), last.take(chosen)
+        if level < _LEAST or _DENSE * len(chosen) < stop - first:
+            out[chosen] = _over_middles(values, *here, level - 1, combine)
+        else:
+            start = first >> level << level
+            sums = _level(values[start : ((stop - 1 >> level) + 1) << level], level, combine)
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[chosen] = combine(*(sums.take(places - start, mode="clip") for places in here))
+
+
+def _level(values: np.ndarray, level: int, combine: np.ufunc) -> np.ndarray:
+    """For each place, all values from it to the middle of its block of 2**level places."""
+    lacking = -len(values) % (1 << level)
+    if lacking:
+        values = np.concatenate([values, np.zeros(lacking, values.dtype)])
+    blocks = values.reshape(-1, 2, 1 << (level - 1))
+    out = np.empty_like(blocks)
+    with np.errstate(over="ignore", invalid="ignore"):
+        combine.accumulate(blocks[:, 0, ::-1], axis=1, out=out[:, 0, ::-1])
+        combine.accumulate(blocks[:, 1], axis=1, out=out[:, 1])
+    return out.reshape(-1)
 
 
 def _over_middles(values: np.ndarray, low: np.ndarray, last: np.ndarray, bits: int, combine: np.ufunc) -> np.ndarray:

@@ -36,7 +36,7 @@ class Ranges:
     low: np.ndarray
     high: np.ndarray
 
-    @property
+    @cached_property
     def sizes(self) -> np.ndarray:
         return self.high - self.low
 
