@@ -22,7 +22,7 @@ _SHORT = 24
 _BLOCK = 1 << 18
 """The least number of ranges that are folded at once, so that what is made for them stays in the cache."""
 
-_DENSE = 3
+_DENSE = 6
 """Up to so many places a range, a level is made for all places, and not for the windows around its middles."""
 
 _LEAST = 5

@@ -51,7 +51,7 @@ def of_numbers(part: Part, rows: PartRows) -> Over | None:
         if isinstance(fn, WideSumFn):
             lanes = [int64s(column) for column in added]
             return lambda ranges: tuple(map(pa.array, lane_sums(lanes, ranges)))
-        return lambda ranges: tuple(pa.array(_sums(column, ranges)) for column in added)
+        return _vectors(added)
     return _exact(of_rows(part, rows)) if isinstance(fn, ExactSumFn) else None
 
 
@@ -66,10 +66,29 @@ def of_rows(part: Part, rows: PartRows) -> Accumulators:
     return part.fn.add(groups, *columns, weights=weights)
 
 
-def _sums(column: pa.Array, ranges: Ranges) -> np.ndarray:
-    if pa.types.is_floating(column.type):
-        return fold(floats(column), ranges, np.add, 0.0)
-    return int_sums(int64s(column), ranges)
+def _vectors(added: Accumulators) -> Over:
+    """Sums of each column; those of a column of zeros, or of ones, are not added up."""
+    values = [floats(one) if pa.types.is_floating(one.type) else int64s(one) for one in added]
+    kinds = [None if one.dtype.kind == "f" else _only_value(one) for one in values]
+
+    def over(ranges: Ranges) -> Accumulators:
+        nothing = pa.array(np.zeros(len(ranges) if 0 in kinds else 0, np.int64))
+        known = {0: nothing, 1: pa.array(ranges.sizes) if 1 in kinds else nothing}
+        return tuple(
+            known[only] if only in known else pa.array(_sums(one, ranges))
+            for only, one in zip(kinds, values, strict=True)
+        )
+
+    return over
+
+
+def _only_value(values: np.ndarray) -> int | None:
+    """The value that all rows have; None if there are several, or none."""
+    return int(values[0]) if len(values) and values.min() == values.max() else None
+
+
+def _sums(values: np.ndarray, ranges: Ranges) -> np.ndarray:
+    return fold(values, ranges, np.add, 0.0) if values.dtype.kind == "f" else int_sums(values, ranges)
 
 
 def _extremes(fn: ExtremeFn, part: Part, rows: PartRows) -> Over:
