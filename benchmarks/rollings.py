@@ -69,6 +69,7 @@ def rows() -> Iterator[Row]:
     yield pair("exact sum of cents", _ours(100, 1, uc.Sum("x", exact=True)), plain, "plain sum", 3, 3)
     five = {f"d{days}": f"{days} days" for days in (1, 2, 3, 7, 14)}
     yield pair("five look-backs", lambda: uc.rolling(_table(100), five, by="k", r=uc.Sum("x")), plain, "one", 2.5, 3)
+    yield from _ticks()
     yield pair("sum, 100 keys, 1 day", plain, _pandas(100), "groupby.rolling of pandas", 1 / 3, 1)
     for name, options in SLID.items():
         yield _slid(name, *options)
@@ -157,6 +158,17 @@ def _skewed() -> Iterator[Row]:
         combiner = COMBINERS[name][0]
         ours = lambda combiner=combiner: uc.rolling(skewed, "1 day", by="k", r=combiner)  # noqa: E731
         yield pair(f"{name}, a key with a third of all rows", ours, _ours(10_000, 1, combiner), "no such key", None, 1)
+
+
+def _ticks() -> Iterator[Row]:
+    """The sum of a day at each hour: ticks, windows that overlap, and the groups of Polars."""
+    table, frame = _table(100), _frame(100)
+    ours = lambda: uc.rolling(table, "1 day", by="k", every="1 hour", r=uc.Sum("x"))  # noqa: E731
+    options = {"every": "1h", "period": "1d", "group_by": "k", "closed": "right", "label": "right"}
+    theirs = lambda: frame.group_by_dynamic("ts", **options).agg(pl.col("x").sum())  # noqa: E731
+    yield pair("a day each hour, 100 keys", ours, theirs, "group_by_dynamic of Polars", None, 3)
+    windows = uc.flow(table).window(uc.Sliding("1 day", "1 hour"))
+    yield pair("a day each hour, 100 keys", ours, lambda: windows.combine(by="k", r=uc.Sum("x")).run(), "Sliding", None)
 
 
 def _join_asof() -> Row:
