@@ -21,12 +21,14 @@ import pyarrow as pa
 from ..combiners.algebra import Accumulators
 from ..combiners.counting import CountFn
 from ..combiners.extremes import ExtremeFn
+from ..combiners.floats.exact_pieces import exact_pieces
 from ..combiners.parts import Part, PartRows
 from ..combiners.rows.columns import with_missing
 from ..combiners.rows.ordering import order_keys
-from ..combiners.states.exact_sum import Digits, ExactSumFn, packed
+from ..combiners.states.exact_sum import Digits, ExactSumFn
 from ..combiners.states.vectors import VectorFn, floats, int64s
 from ..combiners.summing import WideSumFn
+from .exact_digits import MOST_PLACES, exact_sums, over_digits
 from .halves import fold
 from .pieces import Tree
 from .running import int_sums, lane_sums
@@ -34,11 +36,6 @@ from .sorted_rows import Ranges
 
 Over: TypeAlias = Callable[[Ranges], Accumulators]
 """Gives the accumulator of each range."""
-
-_MOST_PLACES = 12
-"""The digits up to which those of exact sums are added place by place."""
-
-_BLOCK = 1 << 18
 
 
 def of_numbers(part: Part, rows: PartRows) -> Over | None:
@@ -52,7 +49,12 @@ def of_numbers(part: Part, rows: PartRows) -> Over | None:
             lanes = [int64s(column) for column in added]
             return lambda ranges: tuple(map(pa.array, lane_sums(lanes, ranges)))
         return _vectors(added)
-    return _exact(of_rows(part, rows)) if isinstance(fn, ExactSumFn) else None
+    if not isinstance(fn, ExactSumFn):
+        return None
+    groups, columns, weights = rows.of(part)
+    if fn.arity == 1 and weights is None:
+        return exact_sums(exact_pieces(columns[0]), groups.codes, groups.count)
+    return _exact(of_rows(part, rows))
 
 
 def of_any(part: Part, rows: PartRows, longest: int) -> Over:
@@ -119,20 +121,14 @@ def _exact(added: Accumulators) -> Over | None:
         return None
     lowest = int(digits.bins.min())
     places = int(digits.bins.max()) - lowest + 1
-    if places > _MOST_PLACES:
+    if places > MOST_PLACES:
         return None
     count = len(digits.lengths)
     running = np.zeros((places, count + 1), np.int64)
     row = np.repeat(np.arange(1, count + 1), digits.lengths)
     running[digits.bins - lowest, row] = digits.values
     np.cumsum(running, axis=1, out=running)
-
-    def over(ranges: Ranges) -> Accumulators:
-        parts = [ranges.slice(start, start + _BLOCK) for start in range(0, len(ranges), _BLOCK)] or [ranges]
-        sums = [packed(running[:, part.high] - running[:, part.low], lowest) for part in parts]
-        return tuple(pa.concat_arrays(columns) for columns in zip(*sums, strict=True))
-
-    return over
+    return over_digits(running, lowest)
 
 
 __all__ = ["Over", "of_any", "of_numbers", "of_rows"]

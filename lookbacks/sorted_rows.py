@@ -5,7 +5,7 @@ Guarded by tests/lookbacks/test_rolling.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -82,29 +82,30 @@ class SortedRows:
     """
 
     order: np.ndarray
-    codes: np.ndarray
     times: np.ndarray
     bounds: np.ndarray
     """The place at which each key starts, and the number of rows."""
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """The key of each row."""
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
 
     @classmethod
     def of(cls, groups: Groups, times: np.ndarray, then: np.ndarray | None = None) -> SortedRows:
         """The rows by key and time; `then` are numbers by which rows of one key and time are sorted."""
         order = groups.order
-        codes, ordered = np.repeat(np.arange(groups.count), groups.sizes), groups.run(times)
+        rows = cls(order=order, times=groups.run(times), bounds=np.append(groups.starts, len(order)))
         if then is not None:
             order = np.lexsort((then, times, groups.codes))
         elif not (times[1:] >= times[:-1]).all():
-            fresh = starts_of_runs(codes)
+            ordered, fresh = rows.times, starts_of_runs(rows.codes)
             if not ((ordered[1:] >= ordered[:-1]) | fresh[1:]).all():
                 order, ordered = argsort_in_groups(groups, times)
                 tied = (ordered[1:] == ordered[:-1]) & ~fresh[1:]
                 if (order[1:] < order[:-1])[tied].any():
                     order = np.lexsort((times, groups.codes))
-        if order is not groups.order:
-            ordered = times.take(order)
-        bounds = np.append(groups.starts, len(order))
-        return cls(order=order, codes=codes, times=ordered, bounds=bounds)
+        return rows if order is rows.order else replace(rows, order=order, times=times.take(order))
 
     def __len__(self) -> int:
         return len(self.order)
@@ -112,9 +113,7 @@ class SortedRows:
     def where(self, chosen: np.ndarray) -> SortedRows:
         """Those of the rows for which a mask is true, in the same order; the keys keep their codes."""
         before = np.append(0, np.cumsum(chosen))
-        return SortedRows(
-            order=self.order[chosen], codes=self.codes[chosen], times=self.times[chosen], bounds=before[self.bounds]
-        )
+        return SortedRows(order=self.order[chosen], times=self.times[chosen], bounds=before[self.bounds])
 
     @cached_property
     def fresh(self) -> np.ndarray:

@@ -51,10 +51,8 @@ class ChangedRows:
 
 def all_new(rows: Rows) -> ChangedRows:
     """The rows of a bundle without retractions."""
-    weights = rows.weights
-    return ChangedRows(
-        table=rows.table, expiry=rows.expiry, before=np.zeros(len(rows), np.int64), after=weights, rows=rows
-    )
+    weights, none = rows.weights, np.broadcast_to(np.zeros(1, np.int64), len(rows))
+    return ChangedRows(table=rows.table, expiry=rows.expiry, before=none, after=weights, rows=rows)
 
 
 def netted(rows: Rows, old_rows: StoreRows, early: StoreRows) -> tuple[ChangedRows, np.ndarray, np.ndarray]:
