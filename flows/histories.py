@@ -8,13 +8,16 @@ Guarded by tests/flows/test_histories.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from ..errors import InvalidArgument, TypeMismatch, UnknownColumn, nearest
-from ..windows.times import timestamp
+from ..panes.state.seed import SeedStep
+from ..windows.times import MAX_TIME, MIN_TIME, timestamp
 from .engine import Source
 from .flow import Flow
 from .flow_steps import leaves_of
@@ -22,15 +25,47 @@ from .graph import Graph, Step, graph_of
 from .settings import Settings
 
 
-def past_of(flow: Flow, history: Any, until: datetime | str | int | None) -> Flow:
-    """The flow over the rows of its past: those of `history`, of each source by its name if there are several."""
+LOGGER = logging.getLogger("uncombine")
+
+
+def micros_now() -> int:
+    """The processing time of now."""
+    return time.time_ns() // 1_000
+
+
+def bad_words(steps: Iterable[SeedStep]) -> str | None:
+    """A sentence about the bad rows of a history, by the steps that it left; None if there are none."""
+    bad = sum(piece.counts.bad for step in steps for piece in step.pieces)
+    if not bad:
+        return None
+    return (
+        f"{bad:,} row{'s' * (bad > 1)} of the history {'are' if bad > 1 else 'is'} bad and left out: without a usable "
+        "time, or with one that is more than max_future= after now (max_future=None of uc.flow() takes in any time)"
+    )
+
+
+def tell_bad(steps: Iterable[SeedStep]) -> None:
+    """Tell in the log of the bad rows of a history."""
+    if (words := bad_words(steps)) is not None:
+        LOGGER.warning(words)
+
+
+def past_of(flow: Flow, history: Any, until: datetime | str | int | None, now: int = MIN_TIME) -> Flow:
+    """The flow over the rows of its past: those of `history`, of each source by its name if there are several.
+
+    A row that is later than the clock, or `now` if that is after it, by more than `max_future` is a bad row, as it is
+    for the query that goes on: it would move the watermark to its time, and all later rows would be late.
+    """
+    clock = max(now, micros_now())
     check_ends_with_step(graph_of(flow))
     rows = _rows_by_source(flow, history)
     made: dict[int, Source[Flow]] = {}
     end = None if until is None else timestamp(until)
 
     def over(one: Flow) -> Flow:
-        settings = replace(one.settings, replay=True, close_at_end=False, until=end)
+        ahead = one.settings.max_future
+        latest = None if ahead is None else min(clock + int(ahead), MAX_TIME)
+        settings = replace(one.settings, replay=True, close_at_end=False, until=end, latest=latest)
         if one.source.inputs:
             source: Source[Flow] = replace(one.source, inputs=tuple(map(over, one.source.inputs)))  # type: ignore[type-var]
             return replace(one, source=source, settings=settings)
@@ -116,4 +151,4 @@ def _checked(past: Source[Flow], present: Source[Flow]) -> Source[Flow]:
     return past
 
 
-__all__ = ["check_ends_with_step", "past_of"]
+__all__ = ["bad_words", "check_ends_with_step", "micros_now", "past_of", "tell_bad"]

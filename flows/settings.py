@@ -45,6 +45,8 @@ class Settings:
     """The computation of the column `time`; None if the source has it."""
     until: int | None = field(default=None, kw_only=True)
     """The event time from which on rows are of another run, in microseconds; None means none."""
+    latest: int | None = field(default=None, kw_only=True)
+    """The last event time that a row of a history may have, in microseconds; None means no limit."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_future", None if self.max_future is None else span(self.max_future))

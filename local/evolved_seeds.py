@@ -41,7 +41,8 @@ def evolve_here(former: Seed, flow: Flow, plan: Planned, history: Any, folder: s
     if plan.computed:
         marks = former_marks(former, graph_of(flow))
         closed = closed_windows(former, plan)
-        run = HistoryRun(past_of(flow, history, None), marks, processing_time(former), closed)
+        now = processing_time(former)
+        run = HistoryRun(past_of(flow, history, None, now), marks, now, closed)
         run.play()
         for one, (step, shard) in zip(plan.steps, run.shards.items(), strict=True):
             shown = [net_panes(step, run.panes[step])] if step in run.panes else []

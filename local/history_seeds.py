@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from ..flows.flow import Flow
 from ..flows.graph import graph_of
-from ..flows.histories import past_of
+from ..flows.histories import past_of, tell_bad
 from ..panes.state.seed import Seed, SeedMaker, require_free
 from .history_run import HistoryRun, net_panes
 from .run_seeds import seed_of
@@ -27,7 +27,9 @@ def seed_of_history(flow: Flow, history: Any, until: datetime | str | int | None
     shards = {step: run.shards[past] for step, past in zip(of_flow.steps, of_past, strict=True)}
     shown = {step: corrections.get(past, ()) for step, past in zip(of_flow.steps, of_past, strict=True)}
     maker = SeedMaker(owner=uuid4().hex, batch=0)
-    return seed_of(flow, of_flow, shards, maker, folder, shown)
+    seed = seed_of(flow, of_flow, shards, maker, folder, shown)
+    tell_bad(seed.steps)
+    return seed
 
 
 __all__ = ["seed_of_history"]

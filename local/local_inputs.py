@@ -72,7 +72,8 @@ class LocalInput:
         settings, transforms = self.leaf.settings, self.feed.transforms
         if not isinstance(entry, Elements):
             return TimedRows(rows=self.feed.output_schema.empty_table(), at=now, reports=MARKS.empty_table())
-        plain = settings.strategy is None and settings.processing_time is None and settings.until is None
+        plain = settings.strategy is None and settings.processing_time is None
+        plain = plain and settings.until is None and settings.latest is None
         if plain and not self.step.guards:
             return TimedRows(rows=applied(transforms, rows), at=now, reports=MARKS.empty_table())
         times = self._times(rows, now)
@@ -88,6 +89,8 @@ class LocalInput:
             transforms=transforms,
             guards=self.step.guards,
             until=settings.until,
+            latest=settings.latest,
+            step_time=self.step.stage.time,
         )(rows, times)
 
     def _times(self, rows: pa.Table, now: int) -> np.ndarray:

@@ -11,9 +11,11 @@ from functools import partial
 
 import pyarrow as pa
 
+from ..errors import InvalidArgument
 from ..flows.fingerprint.flow import Fingerprint, Fingerprints
 from ..flows.flow import Flow
 from ..flows.graph import Graph, Step
+from ..flows.histories import micros_now
 from ..flows.seeds import seed_steps
 from ..panes.shard.shard import Shard
 from ..panes.state.seed import (
@@ -26,6 +28,7 @@ from ..panes.state.seed import (
     write_seed,
 )
 from ..panes.watermarks.stored_watermarks import stored
+from ..windows.times import MAX_TIME, MIN_TIME, time_text
 
 
 def begun(flow: Flow, graph: Graph, shards: Mapping[Step, Shard], seed: Seed) -> dict[Step, Shard]:
@@ -60,6 +63,22 @@ def seed_of(
     return write_seed(Seed(folder=folder, steps=tuple(written), maker=maker, corrects=corrections is not None))
 
 
+def require_reached(shards: Mapping[Step, Shard]) -> None:
+    """Raise if a row has moved a watermark beyond what its source allows: all rows that come later would be late."""
+    for step, shard in shards.items():
+        for feed, marks in zip(step.feeds, shard.watermarks.inputs, strict=True):
+            if feed.leaf is None or (ahead := feed.leaf.settings.max_future) is None:
+                continue
+            times = [time for time, _ in marks.sources.values() if time < MAX_TIME]  # those of a script may end
+            reached = max(times, default=MIN_TIME) + feed.leaf.lag
+            if reached > max(micros_now(), shard.watermarks.now) + int(ahead):
+                raise InvalidArgument(
+                    f"a row of the run has the time {time_text(reached)}, more than max_future={ahead} after now, so "
+                    "all rows that come later would be late: run the flow without it, or give entries their at=, by "
+                    "which such rows are bad, or give uc.flow() max_future=None"
+                )
+
+
 def seed_step(step: Step, shard: Shard, made_by: Fingerprint, folder: str) -> SeedStep:
     """Write the rows of a step into the folder of a seed."""
     piece, files = write_piece(folder, 0, shard.state, stored(shard.watermarks, step.strategies))
@@ -72,4 +91,4 @@ def fingerprints(flow: Flow, graph: Graph) -> list[Fingerprint]:
     return [of(step, step.schemas, 1, True, 0) for step in graph.steps]
 
 
-__all__ = ["begun", "fingerprints", "seed_of", "seed_step"]
+__all__ = ["begun", "fingerprints", "require_reached", "seed_of", "seed_step"]

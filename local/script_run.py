@@ -34,7 +34,7 @@ from ..windows.times import MAX_TIME, MIN_TIME
 from .final_run import FinalStep, bad_rows, final_source, in_slices
 from .flow_output import FlowOutput, RunRecord, from_entry
 from .local_inputs import InputNames, LocalInput, Part, source_tables, turns
-from .run_seeds import begun, seed_of
+from .run_seeds import begun, require_reached, seed_of
 from .script import Clock, Elements, Entry, Watermark, instant
 from .source_rows import SourceRows
 from .unreadable_source_rows import UnreadableRows
@@ -339,6 +339,7 @@ class LocalRun:
         shards = dict(self.shards)
 
         def save(run: str, folder: str) -> Seed:
+            require_reached(shards)
             return seed_of(self.flow, self.graph, shards, SeedMaker(owner=run, batch=0), folder)
 
         return self.outputs[0].result(self.record, again, note, save)

@@ -132,6 +132,11 @@ class Stage(ABC):
         """The longest time by which a row may be after the processing time; None means no limit."""
 
     @property
+    def time(self) -> str | None:
+        """The event time column of its rows; None if that of each input is another one."""
+        return None
+
+    @property
     @abstractmethod
     def wakes(self) -> bool:
         """True if timers of processing time can be due without new rows."""

@@ -116,6 +116,10 @@ class GroupingStage(Stage):
         return self.grouping.late == "drop"
 
     @property
+    def time(self) -> str:
+        return self.grouping.time
+
+    @property
     def max_future(self) -> Span | None:
         return None if self.grouping.max_future is None else span(self.grouping.max_future)
 

@@ -66,6 +66,10 @@ class RowStage(Stage):
         return [repr(self.options)]
 
     @property
+    def time(self) -> str:
+        return self.options.time
+
+    @property
     def max_future(self) -> Span | None:
         return None if self.options.max_future is None else span(self.options.max_future)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,10 @@ class Intake:
     """True if a row beyond `max_future` loses its time, so that the step counts it as a bad row."""
     until: int | None = None
     """The event time from which on rows are of another run; None means none."""
+    latest: int | None = None
+    """The last event time that a row of a history may have: one after it reports nothing, and loses its time."""
+    step_time: str | None = None
+    """The event time column of the step, in which such a row loses its time; None means that of the source."""
 
     def __call__(self, rows: pa.Table, at: np.ndarray) -> TimedRows:
         """Prepare rows; `at` has the processing time of each."""
@@ -58,7 +62,7 @@ class Intake:
         strategy = self.strategy
         # A clock that has not started bounds no row.
         bounds = self.guards and self.max_future is not None and bool((at != MIN_TIME).any())
-        if strategy is None and not bounds:
+        if strategy is None and not bounds and self.latest is None:
             return transformed(self.transforms, rows, at, MARKS.empty_table())
         if isinstance(strategy, IngressTime):
             rows = _with_time(rows, self.time, at)
@@ -67,16 +71,28 @@ class Intake:
         far = np.zeros(len(times), np.bool_)
         if (ahead := self.max_future) is not None:
             latest = at + np.minimum(int(ahead), MAX_TIME - np.maximum(at, 0))
-            far = (times > latest) & (at != MIN_TIME)
+            far = (times > latest) & (at != MIN_TIME)  # a clock that has not started bounds no row
+        if self.latest is not None:
+            far |= times > self.latest
         reports = MARKS.empty_table()
         if strategy is not None:
             reports = strategy.marks(rows, np.where(valid & ~far, times, MIN_TIME), at)
-        if self.guards and far.any():
+        judged = not self.guards and self.step_time is not None  # by the step, which sees the times of its own
+        if (self.guards or self.latest is not None) and not judged and far.any():
             rows = _without_times(rows, self.time, valid & far)
         if isinstance(strategy, Punctuated):  # a row that only carries a report is no row of the grouping
             only_report = np.asarray(rows[strategy.column].is_valid()) & given_null
             rows, at = rows.filter(pa.array(~only_report)), at[~only_report]
-        return transformed(self.transforms, rows, at, reports)
+        timed = transformed(self.transforms, rows, at, reports)
+        return replace(timed, rows=self._until_latest(timed.rows)) if judged else timed
+
+    def _until_latest(self, rows: pa.Table) -> pa.Table:
+        """The rows for a step, of which those that are too late for a history have no time."""
+        if self.latest is None or self.step_time is None:
+            return rows
+        times, valid = time_column(flat(rows[self.step_time]))
+        beyond = valid & (times > self.latest)
+        return _without_times(rows, self.step_time, beyond) if beyond.any() else rows
 
 
 def transformed(transforms: Sequence[Transform], rows: pa.Table, at: int | np.ndarray, reports: pa.Table) -> TimedRows:

@@ -61,7 +61,7 @@ def evolve_checkpoint(
     rows, size = sum(sum(one.rows.values()) for one in steps), sum(one.bytes for one in steps)
     if target is None:
         return plan, rows, size, None
-    past = past_of(flow, history, None) if plan.computed else None
+    past = past_of(flow, history, None) if plan.computed else None  # a query has clocks that are before now
     with new_checkpoint(spark, path, former.batch, target) as old:
         seed = _made(old, flow, route, plan, past, target, shards)
     return plan, rows, size, seed

@@ -19,7 +19,7 @@ from ...errors import StateMismatch
 from ...files.listing import list_data_files
 from ...flows.flow import Flow, FlowSource
 from ...flows.flow_steps import leaves_of
-from ...flows.histories import past_of
+from ...flows.histories import past_of, tell_bad
 from ...kafka.bounded import parts_before
 from ...panes.state.seed import Seed, SeedMaker, require_free, write_seed
 from ..files_input import FilesInput
@@ -43,6 +43,7 @@ def seed_of_history(flow: Flow, input: Input, history: Any, until: datetime | st
     past = listed(past_of(flow, history, until))
     of_flow = StreamRoute(flow, input)
     steps = History(past, input, folder=folder).steps(list(map(of_flow.fingerprint, of_flow.graph.steps)))
+    tell_bad(steps)
     maker = SeedMaker(owner=uuid4().hex, batch=0)
     inputs = [source.input for source, _ in leaves_of(past)]  # type: ignore[attr-defined]
     # Of files that are cut by a time the stream has to read the rest.

@@ -114,6 +114,7 @@ class Live(Route):
             needed=needed,
             left_out=self.forms.get(step),
             until=leaf.settings.until,
+            latest=leaf.settings.latest,
         )
 
     def then(self, step: Step) -> LiftLive | None:

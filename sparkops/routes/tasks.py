@@ -154,6 +154,8 @@ class LiftLive:
     """The form of rows that are left out, if they are shown."""
     until: int | None = None
     """The event time from which on rows of the source are of another run; None means none."""
+    latest: int | None = None
+    """The last event time that a row of a history may have; None means no limit."""
 
     @property
     def unreadable(self) -> Callable[[pa.Table], Iterator[pa.RecordBatch]] | None:
@@ -185,6 +187,8 @@ class LiftLive:
             transforms=self.transforms,
             guards=self.guards,
             until=self.until,
+            latest=self.latest,
+            step_time=self.stage.time,
         )
         return list(self.sent(lift, intake(piece.drop_columns([AT]), at)))
 
