@@ -140,7 +140,7 @@ def evolve(
 
 
 def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames: Mapping[str, str]) -> Evolution:
-    from .local.evolved_seeds import evolve_here, plan_here
+    from .local.evolved_seeds import check_windows_here, evolve_here, plan_here
 
     former = read_seed(former.folder)
     if former.corrects:
@@ -151,6 +151,8 @@ def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames
     flow = in_mode_of(flow, [step.made_by for step in former.steps])
     plan = plan_here(former, flow, history is not None, renames)
     rows = sum(count for step in former.steps for count in step.rows.values())
+    if target is None:
+        check_windows_here(former, flow, plan, history)
     seed = None if target is None else evolve_here(former, flow, plan, history, target)
     told = (f"the seeds {former.folder!r} and {target!r}, until you delete them", *OUTSIDE)
     return Evolution(plan, rows, former.bytes, seed, () if seed is None else told)

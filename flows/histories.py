@@ -24,7 +24,6 @@ from .flow_steps import leaves_of
 from .graph import Graph, Step, graph_of
 from .settings import Settings
 
-
 LOGGER = logging.getLogger("uncombine")
 
 

@@ -20,6 +20,7 @@ from ...errors import InvalidArgument, StateMismatch
 from ...panes.grouping.loaded_windows import OUTSTANDING
 from ...panes.grouping.stage import GroupingStage
 from ...panes.state.codec import DAMAGE, pack, unpack
+from ...panes.state.operator_state import Counts
 from ...panes.state.seed import (
     Seed,
     SeedFile,
@@ -32,11 +33,14 @@ from ...panes.state.seed import (
     write_seed,
 )
 from ...panes.state.store import Chunk, Store
-from ...windows.times import MIN_TIME
+from ...windows.times import MAX_TIME, MIN_TIME
 from ..fingerprint.differences import number_of
 from ..seeds import step_under
 from .conversion import Conversion, shown_panes
 from .plan import Planned, StepPlan
+
+WINDOW_STORES = ("windows", "atoms")
+"""The stores whose rows have starts of windows."""
 
 
 class SeedWork(Protocol):
@@ -126,6 +130,17 @@ class LastStart:
 
 
 @dataclass(frozen=True)
+class FirstStart:
+    """Finds the start of the first window in a file of a seed."""
+
+    source: str
+
+    def __call__(self, file: SeedFile) -> int:
+        _, table, _ = stored_rows(self.source, file).living()
+        return int(np.asarray(table["num.start"]).min(initial=MAX_TIME))
+
+
+@dataclass(frozen=True)
 class CountShown:
     """Counts the outstanding panes in a file of windows."""
 
@@ -180,9 +195,9 @@ def write_changed(
 ) -> Seed:
     """Write the seed that a plan makes of another one, with the steps that were computed into the same folder."""
     before = {number_of(step.made_by): step for step in former.steps}
-    if plan.computed and not _same_windows(plan, before):
+    if plan.computed and not plan.same_windows:
         _check_none_expired(computed, folder, work)
-    steps = [replace(step, corrections=()) for step in computed]  # those of a history are of one that nobody has seen
+    steps = [_counted_on(step, before.get(number_of(step.made_by))) for step in computed]
     for one in plan.steps if not plan.computed else ():
         if (step := before.get(one.step.number)) is not None:
             pieces, conversion = _pieces(former.folder, step, one.conversion, work), one.conversion
@@ -211,24 +226,26 @@ def write_changed(
     )
 
 
+def _counted_on(step: SeedStep, was: SeedStep | None) -> SeedStep:
+    """A step of a history, whose counts of rows that were left out go on from those of before.
+
+    The history has each row once, and no bundles: what it leaves out says nothing of what the query has left out.
+    """
+    counts = sum((piece.counts for piece in was.pieces), Counts()) if was is not None else Counts()
+    pieces = [replace(piece, counts=Counts()) for piece in step.pieces]
+    pieces[0] = replace(pieces[0], counts=counts)
+    return replace(step, pieces=tuple(pieces), corrections=())  # its corrections are of one that nobody has seen
+
+
 def _pieces(folder: str, step: SeedStep, conversion: Conversion | None, work: SeedWork) -> tuple[SeedPiece, ...]:
     """The pieces of a step, which say since when each combiner is there that was added without a history."""
     if conversion is None:
         return step.pieces
     now = MIN_TIME
     if any(one.partial for one in conversion.lacking.values()):
-        files = [file for file in step.files if file.store in ("windows", "atoms")]
+        files = [file for file in step.files if file.store in WINDOW_STORES]
         now = max(work.numbers(LastStart(folder), files), default=MIN_TIME - 1) + 1
     return tuple(replace(piece, since=conversion.since(piece.since, now)) for piece in step.pieces)
-
-
-def _same_windows(plan: Planned, before: Mapping[int, SeedStep]) -> bool:
-    """True if the last step has the windows of before, of which those that have expired stay as they were shown."""
-    last = plan.steps[-1]
-    was = before.get(max(before, default=0))
-    if was is None or number_of(was.made_by) != last.step.number:
-        return False
-    return all(was.made_by.get(name) == last.made_by.get(name) for name in ("window", "time"))
 
 
 def _check_none_expired(computed: Sequence[SeedStep], folder: str, work: SeedWork) -> None:
@@ -241,7 +258,7 @@ def _check_none_expired(computed: Sequence[SeedStep], folder: str, work: SeedWor
     held = sum(work.numbers(CountShown(folder), files))
     if shown > held:
         raise StateMismatch(
-            f"{shown - held} windows of the changed flow have expired, with rows of some that were shown and not: "
+            f"{shown - held} windows of the changed flow have expired, so that their rows would leave what was shown: "
             "give it a longer allowed_lateness, or start it from flow.seed(history, to=) into a new table"
         )
 
@@ -311,4 +328,13 @@ def _keys(made_by: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name, _ in made_by["by"])
 
 
-__all__ = ["ChangeFile", "SeedWork", "ShownFile", "ShownPanes", "stored_rows", "write_changed"]
+__all__ = [
+    "WINDOW_STORES",
+    "ChangeFile",
+    "FirstStart",
+    "SeedWork",
+    "ShownFile",
+    "ShownPanes",
+    "stored_rows",
+    "write_changed",
+]

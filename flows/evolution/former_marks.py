@@ -48,11 +48,16 @@ def same_sources(was: Sequence[str | None], now: Sequence[str | None]) -> list[i
 
 
 def closed_windows(former: Seed, plan: Planned) -> dict[int, int]:
-    """For each step, the end of the last windows that have expired and that its lateness would let in again."""
-    before = {number_of(step.made_by): step for step in former.steps}
-    places = {one.step.number: (before.get(one.step.number), one.made_by) for one in plan.steps}
-    steps = {number: step_under(step, made_by) for number, (step, made_by) in places.items() if step is not None}
-    return {number: max(piece.closed for piece in step.pieces) for number, step in steps.items()}
+    """For the last step, the end of the last windows that have expired and that its lateness would let in again.
+
+    They stay as they were shown. Steps before it show nobody their windows, so the last one needs all of them; and
+    windows of another kind have not expired.
+    """
+    last = plan.steps[-1]
+    was = next((step for step in former.steps if number_of(step.made_by) == last.step.number), None)
+    if was is None or not plan.same_windows:
+        return {}
+    return {last.step.number: max(piece.closed for piece in step_under(was, last.made_by).pieces)}
 
 
 def processing_time(former: Seed) -> int:

@@ -83,11 +83,26 @@ class Planned:
     """The steps whose state is dropped, in words."""
     notes: tuple[str, ...] = ()
     """Sentences about the change as a whole."""
+    was: tuple[Fingerprint, ...] = field(default=(), repr=False)
+    """The steps of the former flow that have state, in their order."""
 
     @property
     def computed(self) -> bool:
         """True if the steps are computed from the history."""
         return any(one.fate == "computed" for one in self.steps)
+
+    @property
+    def former_last(self) -> Fingerprint:
+        """The last step of the former flow."""
+        return self.was[-1] if self.was else {}
+
+    @property
+    def same_windows(self) -> bool:
+        """True if the last step has the windows of before, of which those that have expired stay as they were shown."""
+        last, was = self.steps[-1].made_by, self.former_last
+        if not was or number_of(was) != number_of(last):
+            return False
+        return all(was.get(name) == last.get(name) for name in ("window", "time"))
 
     def lines(self) -> Iterator[str]:
         """The plan in words, a line a step."""
@@ -101,6 +116,8 @@ class Planned:
         Windows that have expired are in no state, and a history is played for the others.
         """
         notes = list(self.notes)
+        if self.computed and not self.same_windows:
+            notes.append("the windows are others, which is refused if the history has rows of some that have expired")
         if history and not self.computed:
             notes.append("history= is not read, since the state has all that is needed")
         if late and (history or any(one.lets_in_more for one in self.steps)):
@@ -136,7 +153,7 @@ def planned(
 
     `lacking` has for each step by its number the combiners that were added without a history.
     """
-    former = with_pane_types_of_now(list(former))
+    former = sorted(with_pane_types_of_now(list(former)), key=number_of)
     before = {number_of(one): one for one in former}
     pairs = zip(graph.steps, now, strict=True)
     _check_renames(former, now, renames)
@@ -148,7 +165,7 @@ def planned(
     if history:
         steps = tuple(_completed(one, lacking.get(one.step.number, ())) for one in steps)
     if not history and (begun := _begun(before, steps)) is not None:
-        return Planned((*steps[:-1], begun))
+        return Planned((*steps[:-1], begun), was=tuple(former))
     lost = tuple(f"step {number}, {words_of(one)}" for number, one in before.items() if number > len(now))
     _check_shown(before, steps)
     needing = [one for one in steps if one.fate == "computed"]
@@ -163,7 +180,7 @@ def planned(
         replace(one, fate="computed", lines=(f"with step {needing[0].step.number}",)) if one not in needing else one
         for one in (steps if needing else ())
     )
-    return Planned(together or steps, lost)
+    return Planned(together or steps, lost, was=tuple(former))
 
 
 def _begun(before: Mapping[int, Fingerprint], steps: Sequence[StepPlan]) -> StepPlan | None:

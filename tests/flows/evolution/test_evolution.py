@@ -122,7 +122,9 @@ def test_another_filter_is_computed_from_a_history(tmp_path: Path) -> None:
 def test_changes_whose_panes_say_not_what_they_replace(tmp_path: Path) -> None:
     with pytest.raises(StateMismatch, match="mode='discarding' can show a window several times"):
         changes(hours("discarding"), hours("discarding", most=uc.Max("x")), tmp_path)
-    with pytest.raises(StateMismatch, match="1 windows of the changed flow have expired, with rows"):
+    with pytest.raises(
+        StateMismatch, match="windows of the changed flow have expired, such as that from 1970-01-01T00:01:00Z"
+    ):
         changes(hours(), hours(window="1 minute"), tmp_path / "other")
     with pytest.raises(InvalidArgument, match="no combiner of before was called so"):
         uc.evolve(hours().run([]).seed(f"{tmp_path}/seed"), hours(), renames={"n": "zzz"}, dry_run=True)
