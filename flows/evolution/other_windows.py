@@ -55,8 +55,7 @@ def first_times(past: Flow) -> list[Flow]:
                 rows = Flow(
                     source=leaf.source, settings=settings, source_schema=leaf.schema, transforms=feed.transforms
                 )
-                first = Min(input_of(rows).time)
-                out.append(rows.window("global", "each row").combine(**{FIRST: first}))
+                out.append(rows.window("global", "each row").combine(first=Min(input_of(rows).time)))
     return out
 
 

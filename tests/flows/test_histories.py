@@ -13,6 +13,7 @@ import join_flows
 import pyarrow as pa
 import pytest
 import row_steps
+from evolved_specs import FAR
 from row_steps import SCHEMA, draw_rows, script_of
 from seeds import seeds
 
@@ -77,6 +78,45 @@ def test_a_run_goes_on_after_its_history(draw: Any, seed: int, tmp_path: Path) -
     flows = [uc.flow(SCHEMA, name=name, **options) for name in tables]
     flows = flows if weighted else [flow.select("ts", "k", "x", "id") for flow in flows]
     check_history(draw(r, flows), tables, r, tmp_path)
+
+
+@pytest.mark.parametrize("draw", [row_steps.draw_flow, join_flows.draw_flow], ids=["steps", "joins"])
+@pytest.mark.parametrize("seed", seeds(15, 1_000))
+def test_a_history_leaves_out_rows_of_an_absurd_future(draw: Any, seed: int, tmp_path: Path) -> None:
+    """Rows of the year 2099, alone or beside good ones, leave no trace but a count: the clock of the call judges."""
+    r = random.Random(seed)
+    names = "a" if draw is row_steps.draw_flow else "ab"
+    good = {name: draw_rows(r, False, place) for place, name in enumerate(names)}
+    far = {name: pa.concat_tables([table, _later(table.slice(0, r.randrange(3)))]) for name, table in good.items()}
+    flows = [uc.flow(SCHEMA, name=name, watermark="1 minute").select("ts", "k", "x", "id") for name in names]
+    flow, states = draw(r, flows), []
+    for place, tables in enumerate((good, far)):
+        seed_of = flow.seed(tables if len(tables) > 1 else tables["a"], to=f"{tmp_path}/{place}")
+        marks = [[piece.watermark for piece in step.pieces] for step in seed_of.steps]
+        shown = rows_of(flow.run([], start=seed_of).panes)
+        states.append((marks, [step.rows for step in seed_of.steps], sorted(shown)))
+    assert states[0] == states[1]
+
+
+def _later(rows: pa.Table) -> pa.Table:
+    times = pa.array([FAR] * rows.num_rows, pa.int64()).cast(rows.schema.field("ts").type)
+    return rows.set_column(rows.column_names.index("ts"), rows.schema.field("ts"), times)
+
+
+def test_the_clock_of_the_call_judges_a_history(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    past = [*some(("09:00", "ada", 1)), {"ts": "2099-01-01T00:00Z", "user": "ada", "x": 2}]
+    seed = hours().seed(past, to=tmp_path / "seed")
+    assert [piece.counts.bad for step in seed.steps for piece in step.pieces] == [1]
+    assert "1 row of the history is bad and left out" in caplog.text
+    then = hours().run([uc.Elements(some(("09:30", "ada", 4)))], start=seed)
+    assert totals(then.panes)[-1] == ("ada", 5, 1)
+    assert then.dropped == 0
+    every = hours(max_future=None).seed(past, to=tmp_path / "every")
+    assert [step.rows for step in every.steps] == [{"windows": 1}], "that of 2099, before which the other has expired"
+    with pytest.raises(InvalidArgument, match="a row of the run has the time 2099-01-01T00:00:00Z, more than max_fut"):
+        hours().run([uc.Elements(past)]).seed(tmp_path / "run")
+    assert hours().run([uc.Elements(past, at="2024-05-01T10:00Z")]).seed(tmp_path / "clocked").steps
+    assert hours(max_future=None).run([uc.Elements(past)]).seed(tmp_path / "unbounded").steps
 
 
 @pytest.mark.parametrize(("options", "first"), [({}, 5), ({"diff": "w"}, 7), ({"processing_time": "seen"}, 5)])

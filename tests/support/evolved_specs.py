@@ -13,6 +13,9 @@ from row_steps import SCHEMA, SECOND, START
 
 import uncombine as uc
 
+FAR = 4_070_908_800 * SECOND
+"""A time in the year 2099, which makes a bad row."""
+
 COMBINERS: Mapping[str, uc.Combiner] = {
     "n": uc.Count(),
     "total": uc.Sum("x"),
@@ -109,7 +112,7 @@ def changed(r: random.Random, spec: Spec) -> Spec:
 
 
 def draw_script(r: random.Random, entries: int = 12) -> list[Any]:
-    """Rows, some of them retracted later, and clocks; the watermark is that of the flows."""
+    """Rows, some of them retracted later, and clocks; the watermark is that of the flows, and few rows are bad."""
     rows: list[dict[str, Any]] = []
     script: list[Any] = []
     now = START
@@ -119,6 +122,7 @@ def draw_script(r: random.Random, entries: int = 12) -> list[Any]:
         for _ in range(r.randrange(4)):
             row = {"ts": now - r.randrange(100) * SECOND, "k": r.choice(["p", "q", None]), "id": r.randrange(3)}
             row |= {"x": r.choice([None, *range(50)]), "w": 1, "seen": now}
+            row |= {"ts": FAR} if r.random() < 0.05 else {}
             if rows and r.random() < 0.3:
                 row = {**rows.pop(r.randrange(len(rows))), "w": -1}
             else:

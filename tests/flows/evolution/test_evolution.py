@@ -16,7 +16,10 @@ from seeds import seeds
 import uncombine as uc
 from uncombine.errors import InvalidArgument, StateMismatch
 from uncombine.evolution import Evolution
+from uncombine.flows.fingerprint.differences import number_of
 from uncombine.flows.result import Result
+from uncombine.panes.state.operator_state import Counts
+from uncombine.panes.state.seed import Seed
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,18 @@ def run_changed(before: uc.Flow, after: uc.Flow, script: list[Any], cut: int, fo
     seed = first.seed(f"{folder}/before")
     history = rows_before(script[:cut])
     change = uc.evolve(seed, after, history=history, to=f"{folder}/after", **options)
+    check_counts(seed, change.seed)
     return Changed(first, change, after.run(script[cut:], start=change.seed))
+
+
+def check_counts(before: Seed, after: Seed | None) -> None:
+    """Each step has left out the rows that the former one had: what a history leaves out is no news."""
+    assert after is not None
+    counts = [
+        {number_of(step.made_by): sum((piece.counts for piece in step.pieces), Counts()) for step in seed.steps}
+        for seed in (before, after)
+    ]
+    assert counts[1] == {number: counts[0].get(number, Counts()) for number in counts[1]}
 
 
 def check_changed(before: uc.Flow, after: uc.Flow, script: list[Any], cut: int, folder: Path) -> Changed:

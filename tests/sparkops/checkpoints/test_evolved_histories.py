@@ -1,4 +1,4 @@
-"""What a history brings into the state of a query: no row of an absurd future, no count of its own, no other windows."""
+"""A history brings into a state no row of an absurd future, no count of its own, and no windows beside others."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def test_smaller_windows_with_a_lateness_that_suffices(spark: SparkSession, tmp_
     ran(windows(spark, tmp_path, "1 hour"), tmp_path, "old")
     history = uc.Files(str(tmp_path / "in"))
     words = r"such as that from 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z, .* allowed_lateness='7 minutes' or more"
+    now = windows(spark, tmp_path, allowed_lateness="6 minutes")
     for dry in (True, False):
         with pytest.raises(StateMismatch, match=words):
-            now = windows(spark, tmp_path, allowed_lateness="6 minutes")
             uc.evolve(tmp_path / "old", now, to=tmp_path / "new", history=history, dry_run=dry)
     now = windows(spark, tmp_path, allowed_lateness="7 minutes")
     change = uc.evolve(tmp_path / "old", now, to=tmp_path / "new", history=history)

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from evolved_specs import Spec, changed, columns, draw_script, draw_spec, left
 from pyspark.sql import SparkSession
+from row_steps import START
 
 import uncombine as uc
 from uncombine.errors import StateMismatch
@@ -77,7 +78,7 @@ class Streams:
     def check(self) -> None:
         """Compare the rows that the queries have left with those that a run in this process leaves of all rows."""
         names = [name for name in columns(self.spec.flow) if name != "event_time"]
-        run = self.spec.flow.run([uc.Elements(pa.concat_tables(self.rows))]).to_arrow()
+        run = self.spec.flow.run([uc.Elements(pa.concat_tables(self.rows), at=START)]).to_arrow()
         kinds = {name: run.schema.field(name).type for name in (*names, "diff")}
         shown = [
             pa.table({name: table[name].cast(kind) for name, kind in kinds.items() if name in table.column_names})
