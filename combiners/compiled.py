@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -183,11 +183,12 @@ class CompiledPlan:
         """`count` accumulators of no rows."""
         return tuple(a for part in self.parts for a in part.fn.zero(count))
 
-    def is_zero(self, accumulators: Accumulators) -> np.ndarray:
-        """True where all GROUP parts are zero; other parts are ignored because rounding leaves a residue."""
+    def is_zero(self, accumulators: Accumulators, names: Collection[str] | None = None) -> np.ndarray:
+        """True where all GROUP parts, of some combiners, are zero; rounding leaves a residue in other parts."""
         zero = np.ones(len(accumulators[0]) if accumulators else 0, np.bool_)
+        asked = None if names is None else {part for name in names for part in self.compiled[name].parts}
         for part in self.parts:
-            if part.fn.capability is Capability.GROUP:
+            if part.fn.capability is Capability.GROUP and (asked is None or part in asked):
                 zero &= part.fn.is_zero(accumulators[self._slices[part]])
         return zero
 

@@ -74,7 +74,7 @@ class Atoms:
         both = self.key_atoms.joined(replace(cells, facts={}))
         groups, _ = group_rows([*both.keys, pa.array(both.start), pa.array(both.end)], len(both))
         atoms = both.summed(compiled.plan, groups)
-        return replace(self, key_atoms=atoms.take((atoms.weight != 0) | ~compiled.plan.is_zero(atoms.acc)))
+        return replace(self, key_atoms=atoms.take((atoms.weight != 0) | ~compiled.is_zero(atoms.start, atoms.acc)))
 
 
 def merged(compiled: CompiledGrouping, cells: Cells) -> Hulls:

@@ -94,6 +94,13 @@ class CompiledGrouping:
         """True for windows that start then if a combiner has not all their rows, since it was added later."""
         return start < self.since.get(name, MIN_TIME)
 
+    def is_zero(self, start: np.ndarray, acc: Accumulators) -> np.ndarray:
+        """True for windows that start then if the accumulators of all combiners that have all their rows are zero."""
+        zero = self.plan.is_zero(acc, [name for name in self.plan.compiled if name not in self.since])
+        for name in self.since:
+            zero &= self.plan.is_zero(acc, [name]) | self.lacks(name, start)
+        return zero
+
     def hashes(self, keys: Sequence[pa.Array], start: np.ndarray) -> np.ndarray:
         """The hashes by which windows are found: of the key, and of the start too where windows do not merge."""
         return key_hashes(keys, len(start), None if self.grouping.window.merging else start)
