@@ -102,7 +102,8 @@ class LocalBroker:
         ports = {"port": self.port, "controller": self.controller}
         settings = SETTINGS.format(folder=folder, protocol=self.protocol, **ports) + self.settings
         self._settings.write_text(settings)
-        name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Kafka takes a name that begins with "-" for an option.
+        name = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
         command = [*self._java, "kafka.tools.StorageTool", "format", "-t", name, "-c", str(self._settings)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
