@@ -8,6 +8,7 @@ Guarded by tests/kafka/test_local_kafka.py and tests/sparkops/topics/test_kafka_
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -93,7 +94,7 @@ class _Reader:
         self._assign(part.partition, part.first)
         self.missed, place, silent_since = None, part.first, time.monotonic()
         while place < part.last:
-            messages, good = self.consumer.consume(self.most, _TICK), list[Any]()
+            messages, good = self._consumed(), list[Any]()
             if _all_of(part, messages):  # nearly always, and without a loop in Python
                 good, messages, place = messages, [], messages[-1].offset() + 1
             for message in messages:
@@ -117,6 +118,21 @@ class _Reader:
                 yield from self._in_tables(part.partition, good)
             elif time.monotonic() - silent_since > self.cluster.wait:
                 raise self.cluster.silence(f"read {part.partition.name} from offset {place} on")
+
+    def _consumed(self) -> list[Any]:
+        """The next messages, as far as they are there.
+
+        Python would look for cycles again and again while so many objects are made, for as long as the making takes;
+        a message is in none.
+        """
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            messages: list[Any] = self.consumer.consume(self.most, _TICK)
+            return messages
+        finally:
+            if collects:
+                gc.enable()
 
     def _assign(self, partition: Partition, offset: int) -> None:
         from confluent_kafka import TopicPartition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,13 +22,14 @@ class Told:
     """A client that gives these faults first, each once it is assigned, and then the messages."""
 
     def __init__(self, *faults: int) -> None:
-        self.faults, self.assigned = list(faults), list[int]()
+        self.faults, self.assigned, self.collected = list(faults), list[int](), list[bool]()
 
     def assign(self, places: list[Any]) -> None:
         self.assigned.append(places[0].offset)
 
     def consume(self, most: int, wait: float) -> list[Message]:
         place = self.assigned[-1]
+        self.collected.append(gc.isenabled())
         if self.faults:
             return [Message(topic="t", partition=0, offset=place, error=KafkaError(self.faults.pop(0)))]
         return [Message(topic="t", partition=0, offset=place + n, value=b"x") for n in range(2)]
@@ -64,3 +66,15 @@ def test_rule_74_an_offset_that_stays_unknown_is_an_error(monkeypatch: pytest.Mo
     monkeypatch.setattr(reading, "BACK_WITHIN", 0)
     with pytest.raises(MessagesLost, match="t/0 has no offset 5, which was read or promised before"):
         offsets(monkeypatch, Told(*[fault] * 9))
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_python_looks_for_no_cycles_while_messages_are_made(monkeypatch: pytest.MonkeyPatch, collects: bool) -> None:
+    told = Told(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    (gc.enable if collects else gc.disable)()
+    try:
+        assert offsets(monkeypatch, told) == [5, 6]
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
+    assert told.collected == [False, False]
