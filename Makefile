@@ -87,9 +87,10 @@ bench-scaling: .venv
 bench-world: .venv
 	$(BIN)/python benchmarks/run.py world
 
-# No seed is drawn, so that each is left to this run.
+# No seed is drawn, so that each is left to this run. UNCOMBINE_KILLS=20 UNCOMBINE_MESSAGES=100000000 say how much of topics.
 soak: .venv
 	UNCOMBINE_SEEDS=none HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m "soak or not spark" $(PYTEST_ARGS)
+	$(BIN)/python tests/support/kafka/run.py --soak $(PYTEST_ARGS)
 
 # Faults planted in a copy of the code, one at a time, and which of them the tests find.
 mutate: .venv

@@ -95,6 +95,8 @@ def rows() -> Iterator[Row]:
         .agg(F.sum("v"), F.count("*"))
     )
     yield both("a batch of 10 rows: files", lambda: read(spark, tiny, minute), few, against, 1.3)
+    for what, place in (("a batch of 10 rows", tiny), ("fixed windows", path)):
+        yield metered(f"{what}, with metrics for Prometheus: files", partial(read, spark, place, minute), 1.05)
 
 
 def stream(spark: SparkSession, path: str, schema: str = SCHEMA) -> DataFrame:
@@ -163,6 +165,17 @@ def both(
         for make, kept in zip((ours, other), times, strict=True):
             kept += run(make(), batches)[2:]
     return Row(what, statistics.median(times[0]), statistics.median(times[1]), target, against)
+
+
+def metered(what: str, make: Callable[[], Any], target: float) -> Row:
+    """Run a query with the numbers for Prometheus, and without, as `both` does."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(3):
+        times[1].extend(run(make(), BATCHES)[2:])
+        exporter = uc.metrics.prometheus(0)
+        times[0].extend(run(make(), BATCHES)[2:])
+        exporter.stop()
+    return Row(what, statistics.median(times[0]), statistics.median(times[1]), target, "without metrics")
 
 
 def run(made: Any, batches: int) -> list[float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,9 @@ def jars() -> str:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "pom.xml").write_text(POM.format(dependencies=dependencies))
             command = ["mvn", "-q", "-B", "-f", f"{folder}/pom.xml", "dependency:copy-dependencies"]
-            subprocess.run([*command, "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"], check=True)
+            # What Maven prints is no answer of this process.
+            options = ["-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
+            subprocess.run([*command, *options], check=True, stdout=sys.stderr)
     return ",".join(map(str, sorted(JARS.glob("*.jar"))))
 
 

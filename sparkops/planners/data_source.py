@@ -71,6 +71,9 @@ class PlannedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self.planner.freeze()
 
+    def commit(self, end: Offset) -> None:
+        self.planner.note(end)
+
     def partitions(self, start: Offset, end: Offset) -> Sequence[TaskRows]:
         self.last, planner = end, self.planner
         if start != end:
@@ -107,7 +110,9 @@ def planned(spark: SparkSession, planner: Planner) -> DataFrame:
     if spark not in _sessions:
         spark.dataSource.register(PlannedSource)
         _sessions.add(spark)
-    return spark.readStream.format(NAME).option(OPTION, b64encode(pickled(planner)).decode()).load()
+    # With the columns beside it Spark need not open the planner to begin with, in a process of its own.
+    reader = spark.readStream.format(NAME).schema(planner.columns)
+    return reader.option(OPTION, b64encode(pickled(planner)).decode()).load()
 
 
 __all__ = ["LIMITS", "NAME", "OPTION", "PlannedReader", "PlannedSource", "planned"]

@@ -49,6 +49,9 @@ class Planner(ABC):
     def after(self, offset: Offset, most: int | None) -> Offset:
         """The offset after the next batch, which has at most so many parts; the same one if there is nothing to do."""
 
+    def note(self, offset: Offset) -> None:  # noqa: B027
+        """Take note that all batches before an offset are done; it may be told more than once."""
+
     @abstractmethod
     def tasks(self, start: Offset, end: Offset) -> Sequence[pa.RecordBatch]:
         """The rows of each task of the batch between two offsets: the same parts whenever it is asked."""

@@ -58,7 +58,7 @@ class TopicPlanner(Planner):
 
     def after(self, offset: Offset, most: int | None) -> Offset:
         before = TopicOffset.of(offset)
-        self._note(offset, before)
+        self.note(offset)
         if self._frozen is not None and _short(self._frozen, before.partitions):
             self._frozen = self._there(before.partitions)
         bounds = self._there(before.partitions) if self._frozen is None else self._frozen
@@ -147,9 +147,9 @@ class TopicPlanner(Planner):
         idle = {one for one in silent if ends[one] == partitions[one].offset}
         return {one: replace(progress, idle=one in idle) for one, progress in partitions.items()}
 
-    def _note(self, offset: Offset, before: TopicOffset) -> None:
-        """Note in the consumer group how far partitions are read: what comes before the next batch is done."""
-        group = self.kafka.group
+    def note(self, offset: Offset) -> None:
+        """Note in the consumer group how far partitions are read."""
+        group, before = self.kafka.group, TopicOffset.of(offset)
         if group is None or before.initial or offset == self._committed:
             return
         offsets = {one: progress.offset for one, progress in before.partitions.items() if not progress.gone}

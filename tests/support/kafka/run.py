@@ -1,4 +1,8 @@
-"""Run the tests that need a broker of Kafka, and the demo; where there can be none, say why: `make kafka`."""
+"""Run the tests that need a broker of Kafka, and the demo; where there can be none, say why: `make kafka`.
+
+python tests/support/kafka/run.py          # make kafka
+python tests/support/kafka/run.py --soak   # a part of make soak: many kills, and many messages
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,14 @@ from kafka_broker import why_not  # noqa: E402
 
 def main(arguments: list[str]) -> int:
     """The exit code of the tests; 0 where there can be no broker."""
+    long = "--soak" in arguments
+    arguments = [one for one in arguments if one != "--soak"]
     if (reason := why_not()) is not None:
-        print(f"make kafka does nothing: {reason}.")
+        print(f"make {'soak' if long else 'kafka'} does nothing with Kafka: {reason}.")
         return 0
-    command = [sys.executable, "-m", "pytest", "-m", "kafka and not soak", *arguments]
-    if code := subprocess.run(command, cwd=ROOT).returncode:
+    marks = "kafka and soak" if long else "kafka and not soak"
+    command = [sys.executable, "-m", "pytest", "-m", marks, *arguments]
+    if (code := subprocess.run(command, cwd=ROOT).returncode) or long:
         return code
     return subprocess.run([sys.executable, "-m", "uncombine.cli.command_line", "demo", "kafka"], cwd=ROOT).returncode
 

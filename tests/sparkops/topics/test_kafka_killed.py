@@ -1,0 +1,132 @@
+"""Queries that read topics, killed at any moment, the broker too, while the topics expire and are compacted.
+
+The truth is what pandas makes of all messages that were ever sent.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from apps import committed, running
+from kafka_broker import Broker
+from programs import program
+from topic_kills import KILLS, expire, run_to_its_end, some_time, too_late
+
+NOON, HOUR = 1_714_564_800_000, 3_600_000
+COMPACTED = {
+    "cleanup_policy": "compact,delete",
+    "segment_ms": "100",
+    "min_cleanable_dirty_ratio": "0.01",
+    "max_compaction_lag_ms": "100",
+}
+
+Groups = dict[tuple[str, int], tuple[int, int]]
+
+
+def row_of(r: random.Random) -> dict[str, Any]:
+    return {"ts": NOON + r.randrange(3) * HOUR, "k": r.choice("abcdefgh"), "n": r.randrange(100)}
+
+
+def grouped(rows: pd.DataFrame) -> Groups:
+    """The number and the sum of each key in each hour, by pandas."""
+    groups = rows.groupby(["k", rows["ts"] // HOUR * HOUR])["n"].agg(["count", "sum"])
+    return {(k, int(hour)): (int(n), int(total)) for (k, hour), n, total in groups.itertuples()}
+
+
+def last_of_each(messages: list[tuple[str, dict[str, Any] | None]]) -> pd.DataFrame:
+    """The last row of each key, by pandas; keys that were deleted have none."""
+    sent = pd.DataFrame([{"id": key, "gone": row is None, **(row or {})} for key, row in messages])
+    last = sent.drop_duplicates("id", keep="last")
+    return last[~last["gone"]]
+
+
+def shown(out: Path) -> Groups:
+    """The groups that the panes of the file sink add up to; a pane that is there twice, or half, raises."""
+    table = pq.read_table(sorted(_files(out)))
+    weights = Counter[tuple[str, int, int, int]]()
+    for pane in table.to_pylist():
+        hour = int(pd.Timestamp(pane["window"]["start"]).timestamp() * 1000)
+        weights[pane["k"], hour, pane["n"], pane["total"]] += pane["diff"]
+    assert set(weights.values()) <= {0, 1}, weights
+    left = [pane for pane, weight in weights.items() if weight]
+    assert len({pane[:2] for pane in left}) == len(left)
+    return {(k, hour): (n, total) for k, hour, n, total in left}
+
+
+def _files(out: Path) -> set[str]:
+    """The files of batches that the sink has committed; those of killed ones lie beside them."""
+    found = set[str]()
+    for note in (out / "panes" / "_spark_metadata").iterdir():
+        if not note.name.startswith("."):
+            found |= {json.loads(line)["path"].removeprefix("file://") for line in note.read_text().splitlines()[1:]}
+    return found
+
+
+def kept(out: Path) -> Groups:
+    with duckdb.connect(str(out / "a.db"), read_only=True) as db:
+        rows = db.execute("SELECT k, epoch_ms(window_start), n, total FROM t").fetchall()
+    assert len({row[:2] for row in rows}) == len(rows)
+    return {(k, int(hour)): (int(n), int(total)) for k, hour, n, total in rows}
+
+
+def agree(broker: Broker, folder: Path, seed: int, kills: int, upset: int) -> None:
+    """Check the sink and the table after kills at random moments, and some of the broker."""
+    r, out = random.Random(seed), folder / "out"
+    for name in ("rows", "upserts"):
+        (out / name).mkdir(parents=True)
+    plain, compacted = broker.topic(2), broker.topic(2, **COMPACTED)
+    arguments = [broker.servers, plain, compacted, out]
+    rows, upserts = list[dict[str, Any]](), list[tuple[str, dict[str, Any] | None]]()
+
+    def send() -> None:
+        for partition in range(2):
+            new = [row_of(r) for _ in range(30)]
+            broker.send(plain, new, partition, acks="all")
+            rows.extend(new)
+            ids = [f"id {partition} {r.randrange(40)}" for _ in range(60)]
+            changed = [(name, None if r.random() < 0.1 else row_of(r)) for name in ids]
+            broker.send(compacted, [row for _, row in changed], partition, ids, acks="all")
+            upserts.extend(changed)
+
+    killed, batches = 0, (0, 0)
+    while killed < kills:
+        send()
+        with running(out, *arguments, script=program("topics_in")) as app:
+            alive = some_time(r, app, out / r.choice(["rows", "upserts"]))
+            done = committed(out / "rows"), committed(out / "upserts")
+            assert alive or min(a - b for a, b in zip(done, batches, strict=True)) > 0 or too_late(app), app.said()
+            killed += alive
+            send()  # so that what the killed batch has read may be compacted before it is read again
+            if alive and killed % upset == 0:
+                broker.kill()
+                time.sleep(0.5)
+                broker.start()
+        time.sleep(r.random() * 1.5)
+        batches = committed(out / "rows"), committed(out / "upserts")
+        for name, topic in (("rows", plain), ("upserts", compacted)):
+            expire(broker, topic, out / name)
+    run_to_its_end("topics_in", out, *arguments)
+    assert broker.begin_of(plain) > 0
+    assert shown(out / "rows") == grouped(pd.DataFrame(rows))
+    assert kept(out / "upserts") == grouped(last_of_each(upserts))
+
+
+@pytest.mark.spark
+def test_queries_that_are_killed_lose_and_double_nothing(broker: Broker, tmp_path: Path) -> None:
+    agree(broker, tmp_path, seed=1, kills=2, upset=2)
+
+
+@pytest.mark.soak
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(2, 4))
+def test_many_kills(broker: Broker, tmp_path: Path, seed: int) -> None:
+    agree(broker, tmp_path, seed=seed, kills=KILLS, upset=5)

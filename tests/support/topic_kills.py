@@ -1,0 +1,53 @@
+"""Applications over topics that are killed at random moments, and what happens to their topics in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import confluent_kafka as ck
+from apps import App, committed, running
+from kafka_broker import Broker
+from programs import program
+
+MOMENTS = ("offsets", "state", "commits", "any")
+LATE = ("Timed out while waiting for the Python worker", "Python worker failed to connect back")
+"""The words of a run that ends by itself, as Spark has it on a busy machine."""
+
+KILLS = int(os.environ.get("UNCOMBINE_KILLS", "20"))
+"""The kills of a long run."""
+
+
+def some_time(r: random.Random, app: App, out: Path) -> bool:
+    """Wait until a moment that is drawn; true if the application still runs."""
+    moment, batch = r.choice(MOMENTS), committed(out)
+    alive = app.wait(r.random() * 30) if moment == "any" else app.wait_for(batch, moment)
+    return alive and app.wait(r.random() * r.choice([0.1, 1, 4]))
+
+
+def too_late(app: App) -> bool:
+    """True if the application has ended because Spark took too long to start a process."""
+    return any(words in app.said() for words in LATE)
+
+
+def expire(broker: Broker, topic: str, out: Path) -> None:
+    """Have the broker drop the messages that batches have read which are done."""
+    if (done := committed(out) - 1) < 0:
+        return
+    noted = json.loads((out / "checkpoint" / "offsets" / str(done)).read_text().splitlines()[-1])
+    places = [ck.TopicPartition(topic, int(name.rpartition("/")[2]), one[0]) for name, one in noted["topics"].items()]
+    for future in broker.admin.delete_records(places).values():
+        future.result(60)
+
+
+def run_to_its_end(name: str, out: Path, *arguments: object) -> None:
+    """Run a program until it has taken all that is there."""
+    for _ in range(5):
+        with running(out, *arguments, script=program(name)) as app:
+            app.process.wait()
+            if app.process.returncode == 0:
+                return
+            assert too_late(app), app.said()
+    raise AssertionError("five runs were too late")
