@@ -101,6 +101,32 @@ def lacks_file_system(spark: SparkSession, folder: str) -> bool:
     return False
 
 
+def write_new_file(spark: SparkSession, path: str, text: str) -> bool:
+    """Write a file where Spark keeps a checkpoint, whole or not at all; False if it is there, or where there is no JVM.
+
+    >>> import pathlib, tempfile, uncombine as uc
+    >>> path = f"{tempfile.mkdtemp()}/new"
+    >>> write_new_file(uc.session(), path, "a"), write_new_file(uc.session(), path, "b")
+    (True, False)
+    >>> pathlib.Path(path).read_text()
+    'a'
+    """
+    jvm, session = (getattr(spark, name, None) for name in ("_jvm", "_jsparkSession"))
+    if jvm is None or session is None:
+        return False
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    system = place.getFileSystem(session.sessionState().newHadoopConf())
+    if system.exists(place):
+        return False
+    part = jvm.org.apache.hadoop.fs.Path(place.getParent(), f".{place.getName()}.uncombine.tmp")
+    file = system.create(part, True)
+    try:
+        file.write(bytearray(text.encode()))
+    finally:
+        file.close()
+    return bool(system.rename(part, place))
+
+
 def renaming_writer(spark: SparkSession) -> str | None:
     """The class of Spark that writes files of a checkpoint by renaming them; None if there is none, or no JVM.
 

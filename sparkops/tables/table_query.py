@@ -17,6 +17,7 @@ from ..ending import end_without_input
 from ..progress_log import listen
 from ..query_log import last_commit, last_plan
 from ..starting import BatchFunction, batch_writer, started
+from .finished_batch import finish_batch
 from .table_start import TableStart
 
 if TYPE_CHECKING:
@@ -35,13 +36,17 @@ def start_tables(
     options: LiveQuery,
     wakes: bool,
     far: Callable[[DataFrame, int], None] | None = None,
+    topics: bool = False,
 ) -> tuple[StreamingQuery, list[Keeper]]:
     """Start a query whose batches tables take, and the keepers of the tables.
 
     `wakes` is true if it has batches without data. `far` is a function that takes the batches elsewhere, beside the
-    server of Spark Connect.
+    server of Spark Connect. `topics` is true if all rows come from topics.
     """
     checkpoint, trigger = options.checkpoint, options.trigger
+    name = options.query_name or ", ".join(table.place.name for table in tables)
+    if topics and far is None:
+        finish_batch(spark, checkpoint, tables, name)
     made: Future[Sequence[Keeper]] = Future()
     batches = BatchFunction(_Batches(made, take))
     writer = batch_writer(packed, batches if far is None else far, options)
@@ -50,7 +55,6 @@ def start_tables(
     begun = last_plan(spark, checkpoint) if endless else NONE_YET
     listen(spark)
     begins = f"after batch {done} of checkpoint {checkpoint}" if done > NONE_YET else f"a new checkpoint {checkpoint}"
-    name = options.query_name or ", ".join(table.place.name for table in tables)
     query = started(writer.start, lambda: batches.called, f"{name}: a query starts {begins}", name)
     keepers: list[Keeper] = []
     try:

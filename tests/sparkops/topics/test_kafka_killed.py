@@ -14,12 +14,17 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apps import committed, running
 from kafka_broker import Broker
 from programs import program
+from pyspark.sql import SparkSession
+from streams import changed
 from topic_kills import KILLS, expire, run_to_its_end, some_time, too_late
+
+import uncombine as uc
 
 NOON, HOUR = 1_714_564_800_000, 3_600_000
 COMPACTED = {
@@ -118,6 +123,38 @@ def agree(broker: Broker, folder: Path, seed: int, kills: int, upset: int) -> No
     assert broker.begin_of(plain) > 0
     assert shown(out / "rows") == grouped(pd.DataFrame(rows))
     assert kept(out / "upserts") == grouped(last_of_each(upserts))
+
+
+def test_a_batch_that_a_table_has_is_not_run_again_as_its_messages_may_be_compacted(
+    broker: Broker, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = broker.topic(**COMPACTED)
+    schema = pa.schema([("ts", pa.timestamp("ms", "UTC")), ("k", pa.string()), ("n", pa.int64()), ("id", pa.string())])
+
+    def run() -> Groups:
+        kafka, upserts = uc.Kafka(broker.servers, topic, value="string"), uc.changelog.KafkaUpsert("id", schema=schema)
+        flow = uc.flow(kafka, spark=spark, streaming=True, watermark="0 seconds", changelog=upserts)
+        windows = flow.window("1 hour", "every 1 row", mode="retracting", allowed_lateness="1 day")
+        totals, once = windows.combine(by="k", n=uc.Count(), total=uc.Sum("n")), {"availableNow": True}
+        with changed(spark):
+            live = totals.to_table(f"duckdb:{tmp_path}/a.db#t", checkpoint=f"{tmp_path}/checkpoint", trigger=once)
+            live.awaitTermination()
+        return kept(tmp_path)
+
+    def send(name: str, hour: int, n: int) -> None:
+        broker.send(topic, [{"ts": NOON + hour * HOUR, "k": name, "n": n}], keys=[name])
+
+    send("a", 0, 1)
+    send("b", 0, 5)
+    assert run() == {("a", NOON): (1, 1), ("b", NOON): (1, 5)}
+    for note in (tmp_path / "checkpoint" / "commits").iterdir():  # as a query leaves it that is killed after its table
+        note.unlink()
+    send("a", 1, 2)
+    until, messages = time.monotonic() + 60, uc.Kafka(broker.servers, topic, value="string", columns=["offset"])
+    while 0 in uc.flow(messages, time="timestamp").run()["offset"].to_pylist():
+        assert time.monotonic() < until
+        send("c", 2, 3)
+    assert run() == {("a", NOON + HOUR): (1, 2), ("b", NOON): (1, 5), ("c", NOON + 2 * HOUR): (1, 3)}
 
 
 @pytest.mark.spark
