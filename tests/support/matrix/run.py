@@ -3,6 +3,7 @@
     python tests/support/matrix/run.py                     # lowest and newest
     python tests/support/matrix/run.py lowest              # one of them
     python tests/support/matrix/run.py pyspark==4.2.1      # the newest of all else
+    python tests/support/matrix/run.py "pyspark==4.0.*" --topics   # what needs a broker of Kafka, and that alone
 
 The last lines are a table for docs/versions.md. Logs and environments are under out/matrix/.
 """
@@ -34,6 +35,7 @@ QUICK = [
     *("tests/house/test_doctests.py", "tests/cli/test_demo.py"),
 ]
 """Everything that the versions can change; what looks at the source alone is left out."""
+TOPICS = ["tests/kafka", "tests/sparkops/topics", "tests/sparkops/tables/test_to_kafka.py"]
 
 PIP = ("-m", "pip", "--disable-pip-version-check")
 
@@ -59,12 +61,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("environments", nargs="*", help="lowest, newest, or a requirement such as pyspark==4.2.1")
     parser.add_argument("--tests", nargs="*", default=QUICK, help="which tests; the quick part unless given")
+    parser.add_argument("--topics", action="store_true", help="run what needs a broker of Kafka, and nothing else")
     given = parser.parse_args()
+    tests, marks = (TOPICS, "kafka and not soak") if given.topics else (given.tests, "not soak")
     results = []
     for name in given.environments or ["lowest", "newest"]:
         home = OUT / name
         build(home, python(name), constraints(name, PROJECT.read_text()))
-        results.append(run(name, home, given.tests))
+        results.append(run(name, home, tests, marks))
     print(table(results))
     return int(any(result.failed or not result.passed for result in results))
 
@@ -101,12 +105,12 @@ def build(home: Path, interpreter: str, held: list[str]) -> None:
     subprocess.run([own, *PIP, "install", "--quiet", *newest, "--editable", f"{ROOT}[dev]"], check=True)
 
 
-def run(name: str, home: Path, tests: list[str]) -> Result:
+def run(name: str, home: Path, tests: list[str], marks: str) -> Result:
     """The tests in an environment."""
     told = subprocess.run([home / "bin" / "python", "-c", ASK, *LIBRARIES], capture_output=True, check=True)
     report = home / "report.xml"
     command = [home / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2"]
-    command += ["-m", "not soak", f"--junit-xml={report}", *tests]
+    command += ["-m", marks, f"--junit-xml={report}", *tests]
     with open(home / "log", "w") as log:
         ended = subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False)
     if ended.returncode not in (0, 1):
