@@ -19,6 +19,7 @@ from streams import changed
 import uncombine as uc
 from uncombine.errors import InvalidArgument
 from uncombine.flows.flow import Flow
+from uncombine.sparkops.planners.data_source import LIMITS
 
 ROW = pa.schema({"ts": pa.timestamp("ms", "UTC"), "k": pa.string(), "n": pa.int64()})
 NOON, HOUR = 1_714_564_800_000, 3_600_000
@@ -108,6 +109,8 @@ def test_a_seed_goes_on_where_its_query_was_and_a_group_knows_how_far(
     flow = hours(stream(broker, spark, topic, group=f"of-{topic}"))
     query = run(flow, tmp_path / "first")
     assert sum(uc.progress(one).rows_unreadable for one in query.recentProgress) == 1
+    if not LIMITS:  # before Spark 4.2 a run notes what the run before it has done
+        run(flow, tmp_path / "first")
     kafka = uc.Kafka(broker.servers, topic, value="string", start="group", group=f"of-{topic}")
     assert uc.flow(kafka, time="timestamp").run().num_rows == 0
     seed = uc.checkpoint(str(tmp_path / "first" / "checkpoint")).seed(str(tmp_path / "seed"))
