@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import confluent_kafka as ck
@@ -20,6 +22,14 @@ KILLS = int(os.environ.get("UNCOMBINE_KILLS", "20"))
 """The kills of a long run."""
 
 
+@contextmanager
+def started(name: str, out: Path, *arguments: object) -> Iterator[App]:
+    """A program that runs, and what it says, without what earlier runs have said."""
+    (out / "said").unlink(missing_ok=True)
+    with running(out, *arguments, script=program(name)) as app:
+        yield app
+
+
 def some_time(r: random.Random, app: App, out: Path) -> bool:
     """Wait until a moment that is drawn; true if the application still runs."""
     moment, batch = r.choice(MOMENTS), committed(out)
@@ -29,7 +39,8 @@ def some_time(r: random.Random, app: App, out: Path) -> bool:
 
 def too_late(app: App) -> bool:
     """True if the application has ended because Spark took too long to start a process."""
-    return any(words in app.said() for words in LATE)
+    said = (app.out / "said").read_text()
+    return any(words in said for words in LATE)
 
 
 def expire(broker: Broker, topic: str, out: Path) -> None:
@@ -45,7 +56,7 @@ def expire(broker: Broker, topic: str, out: Path) -> None:
 def run_to_its_end(name: str, out: Path, *arguments: object) -> None:
     """Run a program until it has taken all that is there."""
     for _ in range(5):
-        with running(out, *arguments, script=program(name)) as app:
+        with started(name, out, *arguments) as app:
             app.process.wait()
             if app.process.returncode == 0:
                 return

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 from apps import committed as next_batch
-from apps import running
 from changing_orders import ChangingOrders, logical_server
 from kafka_broker import Broker
-from programs import program
-from topic_kills import KILLS, run_to_its_end, some_time, too_late
+from topic_kills import KILLS, run_to_its_end, some_time, started, too_late
 
 SALES = "SELECT extract(epoch FROM window_start)::bigint, shop, orders::bigint, cents::bigint, note FROM sales"
 
@@ -30,7 +28,7 @@ def agree(broker: Broker, folder: Path, seed: int, kills: int, upset: int) -> No
         for kill in range(kills):
             orders.change(40)
             orders.send(broker, topic)
-            with running(out, *arguments, script=program("debezium_live")) as app:
+            with started("debezium_live", out, *arguments) as app:
                 batch = next_batch(out)
                 alive = some_time(r, app, out)
                 assert alive or next_batch(out) > batch or too_late(app), app.said()

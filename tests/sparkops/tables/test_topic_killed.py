@@ -17,10 +17,8 @@ from typing import Any
 import pandas as pd
 import pytest
 from apps import committed as next_batch
-from apps import running
 from kafka_broker import Broker, committed
-from programs import program
-from topic_kills import KILLS, expire, run_to_its_end, some_time, too_late
+from topic_kills import KILLS, expire, run_to_its_end, some_time, started, too_late
 
 NOON, HOUR = 1_714_564_800_000, 3_600_000
 
@@ -65,7 +63,7 @@ def agree(broker: Broker, folder: Path, seed: int, kills: int, upset: int) -> No
         broker.send(source, [*new[:30], f"bad {kill}"], 0, acks="all")
         broker.send(source, new[30:], 1, acks="all")
         rows, bad = rows + new, bad + 1
-        with running(out, *arguments, script=program("topics_out")) as app:
+        with started("topics_out", out, *arguments) as app:
             alive = some_time(r, app, out)
             assert alive or next_batch(out) > batches or too_late(app), app.said()
             if kill % upset == upset - 1:

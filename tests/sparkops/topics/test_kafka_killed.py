@@ -17,12 +17,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from apps import committed, running
+from apps import committed
 from kafka_broker import Broker
-from programs import program
 from pyspark.sql import SparkSession
 from streams import changed
-from topic_kills import KILLS, expire, run_to_its_end, some_time, too_late
+from topic_kills import KILLS, expire, run_to_its_end, some_time, started, too_late
 
 import uncombine as uc
 
@@ -105,7 +104,7 @@ def agree(broker: Broker, folder: Path, seed: int, kills: int, upset: int) -> No
     killed, batches = 0, (0, 0)
     while killed < kills:
         send()
-        with running(out, *arguments, script=program("topics_in")) as app:
+        with started("topics_in", out, *arguments) as app:
             alive = some_time(r, app, out / r.choice(["rows", "upserts"]))
             done = committed(out / "rows"), committed(out / "upserts")
             assert alive or min(a - b for a, b in zip(done, batches, strict=True)) > 0 or too_late(app), app.said()

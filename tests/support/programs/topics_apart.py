@@ -16,12 +16,18 @@ import pyarrow as pa
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument
+from uncombine.sparkops.session import PROVIDER, ROCKSDB
 
 ROW = pa.schema({"ts": pa.timestamp("ms", "UTC"), "k": pa.string(), "n": pa.int64()})
 
 
 def session(connect: bool) -> Any:
-    settings = {"spark.driver.memory": "700m", "spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR"}
+    settings = {
+        "spark.driver.memory": "700m",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.log.level": "ERROR",
+        PROVIDER: ROCKSDB,
+    }
     if not connect:
         return uc.session("topics apart", cores=2, settings=settings)
     from pyspark.sql import SparkSession
