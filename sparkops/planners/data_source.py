@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -51,12 +52,24 @@ class TaskRows(InputPartition):
 
 
 class PlannedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Answers Spark by a planner."""
+    """Answers Spark by a planner.
 
-    def __init__(self, planner: Planner) -> None:
-        self.planner = planner
+    It travels with the planner closed, which the tasks that give rows never open: its modules take longest to load.
+    """
+
+    def __init__(self, planner: Planner | str) -> None:
+        self._closed = planner if isinstance(planner, str) else closed(planner)
+        if not isinstance(planner, str):
+            self.planner = planner
         self.last: Offset | None = None
         """The end of the last batch that Spark asked for, which it does not name before 4.2."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PlannedReader, (self._closed,)
+
+    @cached_property
+    def planner(self) -> Planner:
+        return opened(self._closed)
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return self.planner.begin()
@@ -94,15 +107,21 @@ class PlannedSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        return self._planner.columns
+        return opened(self.options[OPTION]).columns
 
     def streamReader(self, schema: Any) -> PlannedReader:  # noqa: N802
-        return PlannedReader(self._planner)
+        return PlannedReader(self.options[OPTION])
 
-    @property
-    def _planner(self) -> Planner:
-        planner: Planner = pickle.loads(b64decode(self.options[OPTION]))
-        return planner
+
+def closed(planner: Planner) -> str:
+    """A planner as a text."""
+    return b64encode(pickled(planner)).decode()
+
+
+def opened(text: str) -> Planner:
+    """The planner that a text has."""
+    planner: Planner = pickle.loads(b64decode(text))
+    return planner
 
 
 def planned(spark: SparkSession, planner: Planner) -> DataFrame:
@@ -112,7 +131,7 @@ def planned(spark: SparkSession, planner: Planner) -> DataFrame:
         _sessions.add(spark)
     # With the columns beside it Spark need not open the planner to begin with, in a process of its own.
     reader = spark.readStream.format(NAME).schema(planner.columns)
-    return reader.option(OPTION, b64encode(pickled(planner)).decode()).load()
+    return reader.option(OPTION, closed(planner)).load()
 
 
 __all__ = ["LIMITS", "NAME", "OPTION", "PlannedReader", "PlannedSource", "planned"]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from apps import members, running
 from kafka_broker import JARS, Broker
-from memory_of import largest, memory_of
+from memory_of import Memory, largest, memory_of
 from programs import program
 from programs.small_messages import CYCLE, row_of
 
@@ -40,10 +40,10 @@ def recomputed(count: int) -> list[list[int]]:
 @pytest.mark.soak
 @pytest.mark.spark
 def test_small_messages_are_counted_once_in_flat_memory(broker: Broker, tmp_path: Path) -> None:
-    out, topic, samples = tmp_path / "out", broker.topic(PARTITIONS), list[dict[str, int]]()
+    out, topic, samples = tmp_path / "out", broker.topic(PARTITIONS), list[Memory]()
     out.mkdir()
     note, began = JARS.with_name("memory.csv"), time.monotonic()
-    note.write_text("seconds,job,bytes\n")
+    note.write_text("seconds,job,processes,bytes,largest\n")
     sending = [sys.executable, program("small_messages"), broker.servers, topic, str(PARTITIONS), str(MESSAGES)]
     with running(out, broker.servers, topic, out, script=program("topic_totals")) as app:
         sender = subprocess.Popen(sending)
@@ -55,8 +55,9 @@ def test_small_messages_are_counted_once_in_flat_memory(broker: Broker, tmp_path
                 assert broker.process is not None
                 samples.append(memory_of([*members(app.process.pid), broker.process.pid]))
                 with note.open("a") as file:
-                    for job, size in samples[-1].items():
-                        file.write(f"{time.monotonic() - began:.0f},{job},{size}\n")
+                    for job, sizes in samples[-1].items():
+                        line = time.monotonic() - began, job, len(sizes), sum(sizes), max(sizes)
+                        file.write("{:.0f},{},{},{},{}\n".format(*line))
         finally:
             sender.kill()
             sender.wait()

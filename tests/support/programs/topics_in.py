@@ -1,8 +1,8 @@
-"""An application of its own, to be killed: a topic of rows into a file sink, and one of upserts into a live table.
+"""An application of its own, to be killed: a topic of rows into a file sink, or one of upserts into a live table.
 
-    python topics_in.py SERVERS ROWS UPSERTS OUT
+    python topics_in.py SERVERS TOPIC OUT rows|upserts
 
-Each query has a folder below OUT. It ends when all that is in both topics is taken.
+It ends when all that is in the topic is taken.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def groups(kafka: uc.Kafka, spark: object, **options: object) -> uc.Flow:
 
 
 def main() -> None:
-    servers, rows, upserts, out = sys.argv[1:]
+    servers, topic, out, what = sys.argv[1:]
     settings = {"spark.driver.memory": "700m", "spark.sql.shuffle.partitions": "4"}
     spark = uc.session("topics in", cores=2, settings=settings)
-    once = {"availableNow": True}
-    panes = groups(uc.Kafka(servers, rows, value=ROW, wait="5 minutes"), spark)
-    writer = panes.write_stream(checkpoint=f"{out}/rows/checkpoint").format("parquet")
-    sink = writer.option("path", f"{out}/rows/panes").trigger(**once).start()
-    kept = groups(uc.Kafka(servers, upserts, value="string", wait="5 minutes"), spark, changelog=UPSERTS)
-    live = kept.to_table(f"duckdb:{out}/upserts/a.db#t", checkpoint=f"{out}/upserts/checkpoint", trigger=once)
-    sink.awaitTermination()
-    live.awaitTermination()
+    once, checkpoint = {"availableNow": True}, f"{out}/checkpoint"
+    if what == "rows":
+        panes = groups(uc.Kafka(servers, topic, value=ROW, wait="5 minutes"), spark)
+        writer = panes.write_stream(checkpoint=checkpoint).format("parquet")
+        writer.option("path", f"{out}/panes").trigger(**once).start().awaitTermination()
+    else:
+        kept = groups(uc.Kafka(servers, topic, value="string", wait="5 minutes"), spark, changelog=UPSERTS)
+        kept.to_table(f"duckdb:{out}/a.db#t", checkpoint=checkpoint, trigger=once).awaitTermination()
     spark.stop()
 
 
