@@ -32,6 +32,7 @@ from uncombine.sparkops.spark_private import (
     session_id,
     spark_of,
     travels_by_value,
+    write_new_file,
 )
 
 DDL = (
@@ -90,6 +91,14 @@ def test_the_class_that_writes_a_checkpoint_by_renames(spark: SparkSession) -> N
     assert name is not None
     assert name.endswith(".FileSystemBasedCheckpointFileManager")
     assert renaming_writer(cast(Any, object())) is None
+
+
+def test_a_new_file_of_a_checkpoint_is_whole_and_no_other_is_touched(spark: SparkSession, tmp_path: Path) -> None:
+    assert write_new_file(spark, str(tmp_path / "1"), "v1\nü")
+    assert not write_new_file(spark, f"file://{tmp_path}/1", "v2")
+    assert (tmp_path / "1").read_text() == "v1\nü"
+    assert {path.name for path in tmp_path.iterdir()} == {"1", ".1.crc"}
+    assert not write_new_file(cast(Any, object()), str(tmp_path / "2"), "v1")
 
 
 def test_the_plan_of_a_dataframe(spark: SparkSession) -> None:
