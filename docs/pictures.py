@@ -73,6 +73,15 @@ def audit_log(page: dict[str, Any]) -> Figure:
     return uc.plot.panes(page["sealed"], page["script"], **options)
 
 
+def streaming_102(page: dict[str, Any]) -> Figure:
+    """The panes of both watermarks side by side."""
+    figure, left, right = pair()
+    for name, marks, axes in (("perfect", "PERFECT", left), ("first", "GUESS", right)):
+        title = "a perfect watermark" if name == "perfect" else "a guessed watermark"
+        uc.plot.panes(page[name], page["played"](page[marks]), value="total", title=title, ax=axes)
+    return figure
+
+
 def watermark(page: dict[str, Any]) -> Figure:
     """Five rows, one of them late, and the watermark."""
     return uc.plot.watermark(page["script"], figsize=(9.0, 5.0))
@@ -93,6 +102,7 @@ PICTURES: dict[str, tuple[str, Callable[[dict[str, Any]], Figure]]] = {
     "unpopular_ads": ("examples/unpopular_ads.md", unpopular_ads),
     "auctions": ("examples/auctions.md", auctions),
     "audit_log": ("examples/audit_log.md", audit_log),
+    "streaming_102": ("examples/streaming_102.md", streaming_102),
     "first_panes": ("tutorial/2_windows_and_panes.md", first_panes),
     "watermark": ("explanation/watermarks.md", watermark),
     "trigger_costs": ("how-to/choose_a_trigger.md", trigger_costs),
