@@ -64,7 +64,7 @@ def by_avro(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def by_protobuf(rows: list[dict[str, Any]]) -> pa.Table:
-    file = descriptor_pb2.FileDescriptorProto(name="e.proto", package="shop", syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(name="e.proto", package="shop", syntax="proto2")  # sends 0, too
     whole = file.message_type.add(name="Value")
     for number, (name, kind) in enumerate({"ts": 3, "id": 9, "k": 9, "x": 3}.items(), 1):
         whole.field.add(name=name, number=number, type=kind, label=1)

@@ -23,7 +23,7 @@ TABLE = pa.table({"user": ["a", "b"], "x": [1, 2]})
     ("value", "name", "says"),
     [
         (X, "isNull", "an expression has no isNull: write x.is_null()"),
-        (X, "notna", "an expression has no notna: write ~x.is_null()"),
+        (X, "notna", "an expression has no notna: write x.is_not_null()"),
         (X, "between", "an expression has no between: write (x >= low) & (x <= high)"),
         (X, "lower", "an expression has no lower: write x.str.to_lowercase()"),
         (X, "hour", "an expression has no hour: write x.dt.hour()"),

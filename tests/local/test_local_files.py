@@ -314,7 +314,7 @@ def test_an_error_shows_no_row_of_a_csv_file(tmp_path: Path) -> None:
     assert "secret" not in str(error.value)
     schema = pa.schema({"ts": INSTANT, "user": pa.string(), "x": pa.int64()})
     (tmp_path / "a.csv").write_text(f"ts,user,x\n2016-01-20T12:00:00Z,ada,{secret}\n")
-    with pytest.raises(UnreadableFile, match=r"invalid value 'very secret.*\.\.\.'") as error:
+    with pytest.raises(UnreadableFile, match=r"'very secret.*\.\.\.' is no int64") as error:
         minutes(uc.flow(uc.Files(tmp_path, schema=schema))).run()
     assert str(error.value).count("secret") < 5
     (tmp_path / "a.csv").write_text(";".join([secret] * 5) + "\n1\n")

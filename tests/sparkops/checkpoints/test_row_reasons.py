@@ -119,7 +119,7 @@ def test_the_time_of_a_row_is_computed_as_the_flow_does() -> None:
 @pytest.mark.parametrize(
     ("kind", "fits", "misfits"),
     [
-        ("double", [None, 5, 5.5, "5.5", "n/a"], ["hot", "5,5", [5]]),
+        ("double", [None, 5, 5.5, "5.5", ""], ["hot", "n/a", "5,5", [5]]),
         ("int64", [5, "5"], [5.5, "5.5", "many", 1 << 70]),
         ("timestamp[us, tz=UTC]", ["2016-01-20 12:00", START], ["yesterday", 5.5]),
         ("date32[day]", ["2016-01-20"], ["soon"]),
