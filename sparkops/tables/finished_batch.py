@@ -1,10 +1,11 @@
-"""A batch of topics that the tables have and that Spark does not count as done, as its query was killed in between.
+"""A batch that the tables have and that Spark does not count as done, as its query was killed in between.
 
-Spark would run it again, and a topic may not have all of its messages any more, since some were compacted or their time
-is over. The states after the batch would then differ from what the tables show. The states are there, as no table takes
-a batch before all of them are, so what is left to do is to note that it is done.
+Spark would run it again. A topic may not have all of its messages any more, since some were compacted or their time is
+over, and a function whose results are remembered may answer otherwise. The states after the batch would then differ
+from what the tables show. The states are there, as no table takes a batch before all of them are, so what is left to do
+is to note that it is done.
 
-Guarded by tests/sparkops/topics/test_kafka_killed.py.
+Guarded by tests/sparkops/topics/test_kafka_killed.py and tests/sparkops/tables/test_finished_batch.py.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...flows.flow import Flow
 from ...flows.flow_steps import leaves_of
+from ...panes.remember.stage import RememberStage
 from ..inputs import Input
 from ..planners.topic_planner import TopicPlanner
 from ..query_log import is_checkpoint, last_commit, last_plan, query_id
@@ -31,6 +33,17 @@ COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 FORMAT = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 """The setting by which such a note also has names of states, which Spark alone knows."""
+
+
+def may_differ(flow: Flow) -> bool:
+    """True if a batch of a flow that is run again may give other rows."""
+    return reads_topics(flow) or remembers(flow)
+
+
+def remembers(flow: Flow) -> bool:
+    """True if a step of a flow remembers the results of a function, which may answer otherwise each time."""
+    own = any(isinstance(stage, RememberStage) for stage in flow.stages)
+    return own or any(remembers(one) for one in flow.source.inputs)
 
 
 def reads_topics(flow: Flow) -> bool:
@@ -59,4 +72,4 @@ def finish_batch(spark: SparkSession, checkpoint: str, tables: Sequence[TableSta
         LOGGER.info("%s: batch %d was whole, so it is not run again", name, begun)
 
 
-__all__ = ["finish_batch", "of_topics", "reads_topics"]
+__all__ = ["finish_batch", "may_differ", "of_topics", "remembers"]

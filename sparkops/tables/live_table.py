@@ -31,7 +31,7 @@ from ..spark_private import lacks_file_system
 from ..sql_types import dataframe_of, spark_schema
 from ..time_modes import as_stored, wakes
 from ..tuning.thin_function import thin_function
-from .finished_batch import reads_topics
+from .finished_batch import may_differ
 from .table_query import start_tables
 from .table_start import TableStart
 
@@ -171,8 +171,8 @@ def live_table(
     far = ".connect." in type(spark).__module__
     function = thin_function(FarBatches(table, checkpoint)) if far else None
     endless = wakes(settled.settings, graph_of(settled))
-    topics = reads_topics(settled)
-    query, (keeper,) = start_tables(spark, packed, [table], _take, options, endless, function, topics)
+    once = may_differ(settled)
+    query, (keeper,) = start_tables(spark, packed, [table], _take, options, endless, function, once)
     return LiveTable(query, keeper, checkpoint, far)
 
 

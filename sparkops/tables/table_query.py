@@ -36,16 +36,16 @@ def start_tables(
     options: LiveQuery,
     wakes: bool,
     far: Callable[[DataFrame, int], None] | None = None,
-    topics: bool = False,
+    once: bool = False,
 ) -> tuple[StreamingQuery, list[Keeper]]:
     """Start a query whose batches tables take, and the keepers of the tables.
 
     `wakes` is true if it has batches without data. `far` is a function that takes the batches elsewhere, beside the
-    server of Spark Connect. `topics` is true if all rows come from topics.
+    server of Spark Connect. `once` is true if a batch that all tables have must not be run again.
     """
     checkpoint, trigger = options.checkpoint, options.trigger
     name = options.query_name or ", ".join(table.place.name for table in tables)
-    if topics and far is None:
+    if once and far is None:
         finish_batch(spark, checkpoint, tables, name)
     made: Future[Sequence[Keeper]] = Future()
     batches = BatchFunction(_Batches(made, take))

@@ -17,7 +17,7 @@ from ...tables import Keeper, Layout, table_flow, target_of
 from ..batches import changes_of_panes, changes_of_rows, keeps_keys
 from ..inputs import Input
 from ..routes.together_route import TogetherRoute
-from ..tables.finished_batch import of_topics
+from ..tables.finished_batch import of_topics, remembers
 from ..tables.live_table import LiveTable, apply_packed
 from ..tables.table_query import all_hurry, start_tables
 from ..tables.table_start import TableStart
@@ -108,8 +108,8 @@ def live_tables(
     take = _Batches(
         route, tuple(layouts), tuple(keeps_keys(*one) for one in zip(settled.values(), layouts, strict=True))
     )
-    topics = of_topics(input)
-    query, keepers = start_tables(input.spark, route.df(), tables, take, options, wakes=route.wakes, topics=topics)
+    once = of_topics(input) or any(remembers(flow) for flow in settled.values())
+    query, keepers = start_tables(input.spark, route.df(), tables, take, options, wakes=route.wakes, once=once)
     return LiveTables(query, dict(zip(flows, keepers, strict=True)), options.checkpoint)
 
 
