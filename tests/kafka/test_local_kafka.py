@@ -210,19 +210,6 @@ def test_a_compacted_topic_has_gaps(broker: Broker) -> None:
         assert time.monotonic() < until
 
 
-def test_small_messages_are_read_without_a_pause(broker: Broker) -> None:
-    """With the second that the client waits by itself when its queue is full, several seconds pass."""
-    topic = broker.topic()
-    broker.send(topic, [b"%d" % n for n in range(500_000)])
-    seconds = list[float]()
-    for options in ({"fetch.queue.backoff.ms": 1_000}, {}):
-        began = time.monotonic()
-        flow = uc.flow(uc.Kafka(broker.servers, topic, value="binary", options=options), time="timestamp")
-        assert flow.run().num_rows == 500_000
-        seconds.append(time.monotonic() - began)
-    assert seconds[1] < seconds[0] - 1, seconds
-
-
 def test_large_messages(broker: Broker) -> None:
     topic = broker.topic(max_message_bytes="60000000")
     large = bytes(50 << 20)

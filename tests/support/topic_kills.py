@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,14 +44,24 @@ def too_late(app: App) -> bool:
     return any(words in said for words in LATE)
 
 
-def expire(broker: Broker, topic: str, out: Path) -> None:
-    """Have the broker drop the messages that batches have read which are done."""
+def expire(broker: Broker, topic: str, out: Path) -> int:
+    """Have the broker drop the messages that batches have read which are done; the first offset of partition 0 then."""
     if (done := committed(out) - 1) < 0:
-        return
+        return 0
     noted = json.loads((out / "checkpoint" / "offsets" / str(done)).read_text().splitlines()[-1])
-    places = [ck.TopicPartition(topic, int(name.rpartition("/")[2]), one[0]) for name, one in noted["topics"].items()]
-    for future in broker.admin.delete_records(places).values():
-        future.result(60)
+    offsets = {int(name.rpartition("/")[2]): one[0] for name, one in noted["topics"].items()}
+    until = time.monotonic() + 60
+    while offsets:
+        places = [ck.TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        try:
+            for future in broker.admin.delete_records(places).values():
+                future.result(60)
+            break
+        except ck.KafkaException as error:  # a broker that has just been started leads no partition yet
+            if error.args[0].code() != ck.KafkaError.NOT_LEADER_FOR_PARTITION or time.monotonic() > until:
+                raise
+            time.sleep(0.2)
+    return int(offsets.get(0, 0))
 
 
 def run_to_its_end(name: str, out: Path, *arguments: object) -> None:
