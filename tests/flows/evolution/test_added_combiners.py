@@ -223,3 +223,16 @@ def test_another_combiner_under_the_same_name_needs_a_history(tmp_path: Path) ->
     )
     with pytest.raises(StateMismatch, match="give history="):
         uc.evolve(seed, changed.combine(by="k", n=uc.Sum("x")), to=tmp_path / "new")
+
+
+def test_a_session_loses_a_row_from_before_the_change(tmp_path: Path) -> None:
+    """The new combiner lacks the row, and has its retraction."""
+    both = pa.Table.from_pylist(
+        [{"ts": START + at * SECOND, "k": "p", "id": 1, "x": 3, "w": 1, "seen": START} for at in (0, 30)], SCHEMA
+    )
+    gone = both.slice(0, 1).set_column(SCHEMA.get_field_index("w"), SCHEMA.field("w"), [[-1]])
+    window = "sessions 40 seconds"
+    seed = flow(["mean"], window).run([uc.Elements(both, at=START)]).seed(tmp_path / "old")
+    change = uc.evolve(seed, flow(["mean", "set"], window), to=tmp_path / "new")
+    shown = flow(["mean", "set"], window).run([uc.Elements(gone, at=START)], start=change.seed).to_pylist()
+    assert [(began(row) - START) // SECOND for row in shown if row["diff"] > 0] == [30]
