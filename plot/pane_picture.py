@@ -145,7 +145,7 @@ def draw_all(
         handles = {
             handle.get_label(): handle
             for picture, kinds in zip(pictures, written, strict=True)
-            for handle in _legend(picture, kinds)
+            for handle in _legend(picture, kinds, labels)
         }
         _show_legend(axes[columns - 1], list(handles.values()))
         if title:
@@ -169,7 +169,7 @@ def draw(
     slanted(axes)
     places = Labels(axes, labels)
     size = size_of_points(len(picture.points))
-    if labels != "all" and sum(pane.diff > 0 for pane in picture.panes) > MOST:
+    if labels != "all" and _is_dense(picture):
         draw_dense(picture, axes, places)
     else:
         at = [p.event for p in picture.points], [p.processing for p in picture.points]
@@ -180,8 +180,13 @@ def draw(
     _draw_watermarks(picture, axes)
     _draw_points(picture.points, axes, size)
     if legend:
-        _show_legend(axes, _legend(picture, places.written))
+        _show_legend(axes, _legend(picture, places.written, labels))
     return places.written
+
+
+def _is_dense(picture: Picture) -> bool:
+    """True for more panes than have a place each, which are drawn as cells."""
+    return sum(pane.diff > 0 for pane in picture.panes) > MOST
 
 
 def _draw_panes(picture: Picture, axes: Any, places: Labels) -> None:
@@ -241,7 +246,7 @@ def _draw_points(points: Sequence[Point], axes: Any, size: float) -> None:
             axes.scatter(xs, ys, s=size * 1.8, marker="x", color=RED, linewidth=1.8, zorder=6)
 
 
-def _legend(picture: Picture, written: Collection[str]) -> list[Any]:
+def _legend(picture: Picture, written: Collection[str], labels: str | Collection[str]) -> list[Any]:
     """The marks that a picture has, with their names, and what its numbers are."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -251,7 +256,9 @@ def _legend(picture: Picture, written: Collection[str]) -> list[Any]:
         if any(pane.diff > 0 and pane.timing == timing for pane in picture.panes):
             handles.append(Patch(facecolor=colour, alpha=0.5, label=timing.lower().replace("_", " ") + " pane"))
     if any(pane.diff < 0 for pane in picture.panes):
-        handles.append(Line2D([], [], color=RED, linestyle="--", label="retracted"))
+        dot: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 4, "markeredgewidth": 0}
+        mark = dot if labels != "all" and _is_dense(picture) else {"linestyle": "--"}
+        handles.append(Line2D([], [], color=RED, label="retracted", **mark))
     for number, name in enumerate(picture.marks):
         handles.append(Line2D([], [], color=GREEN, linestyle=(0, (4 + 3 * number, 2)), label=mark_name(name)))
     circle: dict[str, Any] = {"marker": "o", "linestyle": "", "markeredgecolor": INK}

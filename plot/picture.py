@@ -35,6 +35,9 @@ from .picture_data import (
 )
 from .style import from_micros, margins, named, panels
 
+_NAMED = 8
+"""The most keys that an error names."""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -101,7 +104,7 @@ class History:
         panes = panes_of(table, shown, condition, clock)
         points = points_of(entries, result, time, datum, condition, clock, keys)
         if not panes and not points:
-            raise InvalidArgument(_nothing(condition, script))
+            raise InvalidArgument(_nothing(condition, script, table))
         history = cls(
             entries=entries,
             panes=panes,
@@ -232,13 +235,25 @@ def _check_steps(table: pa.Table, entries: Sequence[Entry]) -> None:
         )
 
 
-def _nothing(where: Mapping[str, Any], script: Sequence[Entry] | None) -> str:
+def _nothing(where: Mapping[str, Any], script: Sequence[Entry] | None, panes: pa.Table) -> str:
     """The words of an error about a picture that would be empty."""
     if where:
-        return f"no pane and no row has {dict(where)!r}, so there is nothing to draw: give where= values of the keys"
+        asked = " and ".join(f"{name}={value!r}" for name, value in where.items())
+        there = "; ".join(f"{name} has {_some(panes[name])}" for name in where if name in panes.column_names)
+        return f"no pane and no row has {asked}, so there is nothing to draw" + (f": {there}" if panes.num_rows else "")
     if script is None:
         return "the result has no panes, so there is nothing to draw: give the script too, whose rows are drawn"
     return "the script has no rows and the result has no panes, so there is nothing to draw: draw another run"
+
+
+def _some(values: pa.ChunkedArray) -> str:
+    """The first different values of a column, in their order.
+
+    >>> _some(pa.chunked_array([["b", "a", None, "a"]]))
+    "'a', 'b', None"
+    """
+    found = sorted(pc.unique(values).to_pylist(), key=lambda value: (value is None, str(value)))
+    return ", ".join(map(repr, found[:_NAMED])) + ", ..." * (len(found) > _NAMED)
 
 
 def _sortable(key: tuple[Any, ...]) -> list[tuple[bool, str, Any]]:

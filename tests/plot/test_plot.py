@@ -384,7 +384,7 @@ EMPTY: list[tuple[list[Any], dict[str, Any], str]] = [
     (
         [uc.Elements([{"ts": 0, "k": "a"}]), uc.Watermark(None)],
         {"where": {"k": "b"}},
-        "no pane and no row has {'k': 'b'}",
+        "no pane and no row has k='b'",
     ),
 ]
 
