@@ -10,26 +10,31 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..combiners.expressions.expr import Expr, col
+from ..combiners.rows.columns import flat
 from ..combiners.rows.plain_types import is_text
 from ..combiners.rows.type_names import type_named
 from ..errors import InvalidArgument, UncombineError, require_column
+from ..files.describing import own_times
 from ..files.files import Files
 from ..files.formats import format_of
+from ..files.reading import LeaveOut
 from ..flows.event_time import EventTime, event_time_of
 from ..local.data_files import LocalFiles
 from ..local.read_source import MadeRows
 from ..local.script import with_times
 from ..panes.grouping.grouping import EVENT_TIME
-from ..windows.times import UTC_MICROS
-from .conditions import Clock, condition_of
+from ..windows import time_column
+from ..windows.times import MAX_TIME, UTC_MICROS
+from .conditions import Clock, condition_of, expression_of, is_expression
 from .parser import Parser
+from .results import unreadable_notes
 from .words import with_keys
 
 _IN_PYTHON = (
@@ -49,6 +54,7 @@ class FileRows:
     by: Sequence[str] = ()
     notes: tuple[str, ...] = ()
     unreadable: tuple[pa.Table, ...] = ()
+    files: int = 1
 
 
 def add_reading(parser: Parser) -> None:
@@ -71,6 +77,12 @@ def add_reading(parser: Parser) -> None:
         "--processing-time-format",
         metavar="FORMAT",
         help="of the times of arrival: their format (default: that of --time-format, where they are no ISO times)",
+    )
+    parser.add_argument(
+        "--file-order",
+        choices=["name", "time"],
+        default="name",
+        help="read the files of a folder by their names, or by their times, the median of each (default: name)",
     )
     parser.add_argument(
         "--where",
@@ -186,20 +198,22 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     A condition is part of the reading: parts of Parquet files that cannot have such rows are not read.
     """
     source = _source(arguments)
-    schema = source.format.schema
+    schema, kinds = source.format.schema, _own_kinds(source, arguments)
     for name, option in ((arguments.time, "--time"), (arguments.processing_time, "--processing-time")):
         if name is not None:
             require_column(name, schema.names, option)
-    time_of = _time_of(arguments.time, arguments.time_format, arguments.time_zone, schema)
+    time_of = _time_of(arguments.time, arguments.time_format, arguments.time_zone, kinds)
     event_time = event_time_of(time_of, None if isinstance(time_of, Expr) else arguments.time_format)
     if event_time is not None:
         event_time = event_time.over(schema)
         source = replace(source, made=MadeRows(schema, event_time=event_time))
-    clock = _clock(arguments, event_time, schema)
-    condition = condition_of(arguments.where, schema, clock)
+    clock = _clock(arguments, event_time, kinds)
+    by_clock = [text for text in arguments.where if _of_the_clock(text, arguments, schema)]
+    condition = condition_of([text for text in arguments.where if text not in by_clock], schema, clock)
     unreadable: list[pa.Table] = []
     with reading_files(arguments):
-        table = replace(source, format=replace(source.format, filter=condition)).whole(leave_out=unreadable.append)
+        filtered = replace(source, format=replace(source.format, filter=condition))
+        table = _whole(filtered, arguments, unreadable.append)
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
     if event_time is None and (made := _parsed(table, arguments.time)) is not None:
@@ -208,9 +222,46 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
         table = _with_times(table, arguments.time)
     table = _timed(table, arguments.time, "; --time-format has the format of others")
     if arguments.processing_time is not None:
-        table = _with_arrivals(table, arguments).sort_by(arguments.processing_time)
-    table, by = with_keys(table, arguments.by)
-    return FileRows(table=table, by=by, notes=_notes(unreadable), unreadable=tuple(unreadable))
+        table = _with_arrivals(table, arguments, kinds).sort_by(arguments.processing_time)
+    table = _left_by(by_clock, table, arguments)
+    table, by = with_keys(_by_the_clock(table, arguments), arguments.by)
+    notes, count = unreadable_notes(unreadable), len(source.listed)
+    return FileRows(table=table, by=by, notes=notes, unreadable=tuple(unreadable), files=count)
+
+
+def _of_the_clock(text: str, arguments: argparse.Namespace, schema: pa.Schema) -> bool:
+    """True for an expression over times that has the hour of the clock of `--time-zone`."""
+    if arguments.time_zone is None or not is_expression(text):
+        return False
+    times = {name for name in _times(arguments) if _is_time(schema, name)}
+    return not times.isdisjoint(expression_of(text).columns)
+
+
+def _left_by(conditions: Sequence[str], table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
+    """The rows for which expressions over times are true."""
+    for text in conditions:
+        table = table.filter(expression_of(text).evaluate(_by_the_clock(table, arguments)))
+        if not table.num_rows:
+            raise InvalidArgument(f"no row is left by --where {text!r}")
+    return table
+
+
+def _by_the_clock(table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
+    """The rows with times of the zone of `--time-zone`, so that their hour is that of its clock."""
+    if arguments.time_zone is not None:
+        for place, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+            if name in _times(arguments) and pa.types.is_timestamp(kind) and kind.tz is not None:
+                table = table.set_column(place, name, table[name].cast(pa.timestamp("us", arguments.time_zone)))
+    return table
+
+
+def _own_kinds(source: LocalFiles, arguments: argparse.Namespace) -> pa.Schema:
+    """The columns of files, with the types that times have there: those without a zone are read as if they were UTC."""
+    schema, form = source.format.schema, source.format.format
+    if arguments.time_zone is None or form not in ("parquet", "arrow"):
+        return schema
+    own = own_times(source.listed, source.paths, form)
+    return pa.schema([f.with_type(own.get(f.name, f.type)) if pa.types.is_timestamp(f.type) else f for f in schema])
 
 
 def _clock(arguments: argparse.Namespace, event_time: EventTime | None, schema: pa.Schema) -> Clock | None:
@@ -240,10 +291,36 @@ def _source(arguments: argparse.Namespace) -> LocalFiles:
     )
 
 
-def _with_arrivals(table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
+def _whole(source: LocalFiles, arguments: argparse.Namespace, leave_out: LeaveOut) -> pa.Table:
+    """The rows of all files, in the order that `--file-order` says."""
+    if getattr(arguments, "file_order", "name") == "name":
+        return source.whole(leave_out=leave_out)
+    place = source.paths[0]
+    ones = [
+        replace(source, paths=(replace(place, text=path, fixed=path, pattern=()),), listed=(path,))
+        for path in source.listed
+    ]
+    tables = [one.whole(leave_out=leave_out) for one in ones]
+    return pa.concat_tables(sorted(tables, key=lambda table: _middle_time(table, arguments.time)))
+
+
+def _middle_time(table: pa.Table, name: str) -> int:
+    """The median of the times of some rows in microseconds, which late rows do not move."""
+    if EVENT_TIME in table.column_names:
+        times = table[EVENT_TIME]
+    elif is_text(table.schema.field(name).type):
+        times = col(name).cast_time().evaluate(table)
+    else:
+        times = table[name]
+    found, valid = time_column(flat(times))
+    middle = np.sort(found[valid])
+    return int(middle[len(middle) // 2]) if len(middle) else -MAX_TIME
+
+
+def _with_arrivals(table: pa.Table, arguments: argparse.Namespace, kinds: pa.Schema) -> pa.Table:
     """The rows with the times of their arrival, by the clock and perhaps the format of event times."""
     name, form, zone = arguments.processing_time, arguments.processing_time_format, arguments.time_zone
-    kind, place = table.schema.field(name).type, table.column_names.index(name)
+    kind, place = kinds.field(name).type, table.column_names.index(name)
     if form is None:
         try:
             table = with_times(table, [name])
@@ -259,7 +336,7 @@ def _with_arrivals(table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
                 f"column {name!r} has times of arrival in the format {form!r}, and {wrong[0]!r} is none"
             )
         table = table.set_column(place, name, times)
-    if zone is None or not _lacks_zone(kind, form):
+    if zone is None or name == arguments.time or not _lacks_zone(kind, form):
         return table
     return table.set_column(place, name, col(name).dt.replace_time_zone(zone).evaluate(table).cast(UTC_MICROS))
 
@@ -309,24 +386,6 @@ def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:
         return with_times(table, [name])
     except InvalidArgument as error:
         raise InvalidArgument(f"column {name!r} has no times: {error}{remedy}") from None
-
-
-def _notes(unreadable: list[pa.Table]) -> tuple[str, ...]:
-    """A sentence about the rows that cannot be read."""
-    tables = [rows for rows in unreadable if rows.num_rows]
-    if not tables:
-        return ()
-    rows = pa.concat_tables(tables).sort_by([("file", "ascending"), ("line", "ascending")])
-    count, first = rows.num_rows, rows.slice(0, 1).to_pylist()[0]
-    some = "1 row cannot be read and is" if count == 1 else f"{count:,} rows cannot be read and are"
-    text = "" if first["text"] is None else f": {first['text']!r}"
-    return (f"{some} left out, the first in line {first['line']} of {_short(first['file'])}{text}",)
-
-
-def _short(path: str) -> str:
-    """The path from the working folder, if it is below it."""
-    here = Path.cwd()
-    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 __all__ = ["FileRows", "add_format", "add_reading", "files_of", "read_columns", "read_rows", "reading_files"]

@@ -50,7 +50,7 @@ def check_plot(arguments: argparse.Namespace) -> None:
         name = _name(text)
         if not arguments.by:
             raise InvalidArgument(f"--plot-where {quoted(text)} asks for a key, and there is none: give --by {name}")
-        require_column(name, [key_name(key) for key in arguments.by], "--plot-where")
+        require_column(name, [*{key_name(key) for key in arguments.by}], "--plot-where")
     if arguments.plot_between:
         _between(arguments)
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import Elements, Watermark
+from ..combiners.rows.columns import flat
 from ..doors import flow
 from ..errors import InvalidArgument, TableMismatch
 from ..flows.result import Result
@@ -23,7 +25,7 @@ from ..local.sources import LocalSource
 from ..plot import picture_file
 from ..tables import new_table, target_of
 from ..triggers import TRIGGER_WORDS, as_trigger
-from ..windows import WINDOW_WORDS, as_window
+from ..windows import WINDOW_WORDS, Span, as_window, span, time_column
 from .failures import failures_of
 from .file_rows import FileRows, add_reading, read_rows, reading_files
 from .parser import Parser, count_of
@@ -110,7 +112,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt as interrupt:
         result, code = result_so_far(interrupt), INTERRUPTED
     of_result = notes_of(result, more=bool(rows.notes))
-    notes = [*_bundled(rows.table.num_rows, arguments.steps), *rows.notes, *of_result, *_late(result, arguments)]
+    notes = [*_bundled(rows.table.num_rows, arguments.steps), *rows.notes, *of_result, *_late(result, rows, arguments)]
     give(rows_of(result, arguments.final), arguments, notes)
     if arguments.left_out is not None:
         write_file(_left_out(result, rows), arguments.left_out)
@@ -165,14 +167,35 @@ def _bundled(rows: int, steps: int) -> list[str]:
     )
 
 
-def _late(result: Result, arguments: argparse.Namespace) -> list[str]:
-    """The reason that a row is late, if some were left out as late."""
-    if "why" not in result.left_out.column_names or "late" not in result.left_out["why"].to_pylist():
-        return []
-    return [
-        f"a row is late if its window ended before the latest time so far less --lag {arguments.lag!r} and "
-        f"--lateness {arguments.lateness!r}: make one as long as the disorder of the file, or give --in-order"
-    ]
+def _late(result: Result, rows: FileRows, arguments: argparse.Namespace) -> list[str]:
+    """The reason that a row is late, if some were left out as late, and that files came in another order than times."""
+    notes = []
+    behind, most = _disorder(rows.table[arguments.time], int(span(arguments.lag)))
+    by_name = arguments.file_order == "name" and arguments.processing_time is None and not arguments.in_order
+    if rows.files > 1 and by_name and behind * 10 > rows.table.num_rows:
+        notes.append(
+            f"{behind:,} of {rows.table.num_rows:,} rows came after later ones, and {rows.files:,} files were read by "
+            "their names: --file-order time reads them by their times"
+        )
+    if "why" in result.left_out.column_names and "late" in result.left_out["why"].to_pylist():
+        notes.append(
+            f"a row is late if its window ended before the latest time so far less --lag {arguments.lag!r} and "
+            f"--lateness {arguments.lateness!r}: make one as long as the disorder of the file, which is "
+            f"{Span(most)}, or give --in-order"
+        )
+    return notes
+
+
+def _disorder(times: pa.ChunkedArray, lag: int) -> tuple[int, int]:
+    """The rows that come more than a lag after a later one, and the most microseconds by which one does.
+
+    >>> _disorder(pa.chunked_array([pa.array([0, 90, 30, 80], pa.timestamp("us", "UTC"))]), 20)
+    (1, 60)
+    """
+    found, valid = time_column(flat(times))
+    found = found[valid]
+    delays = np.maximum.accumulate(found) - found
+    return int((delays > lag).sum()), int(delays.max(initial=0))
 
 
 def _left_out(result: Result, rows: FileRows) -> pa.Table:

@@ -6,6 +6,8 @@ Guarded by tests/cli/test_run.py and tests/cli/test_replay.py.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,6 +51,24 @@ def notes_of(result: Result, more: bool = False) -> list[str]:
     return [*filter(None, [result.note, left_out])]
 
 
+def unreadable_notes(unreadable: Sequence[pa.Table]) -> tuple[str, ...]:
+    """A sentence about the rows that cannot be read."""
+    tables = [rows for rows in unreadable if rows.num_rows]
+    if not tables:
+        return ()
+    rows = pa.concat_tables(tables).sort_by([("file", "ascending"), ("line", "ascending")])
+    count, first = rows.num_rows, rows.slice(0, 1).to_pylist()[0]
+    some = "1 row cannot be read and is" if count == 1 else f"{count:,} rows cannot be read and are"
+    text = "" if first["text"] is None else f": {first['text']!r}"
+    return (f"{some} left out, the first in line {first['line']} of {_short(first['file'])}{text}",)
+
+
+def _short(path: str) -> str:
+    """The path from the working folder, if it is below it."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
 def result_so_far(interrupt: KeyboardInterrupt) -> Result:
     """The result that an interrupt of `flow.run()` has; raises the interrupt if it has none."""
     result = getattr(interrupt, "result", None)
@@ -57,7 +77,7 @@ def result_so_far(interrupt: KeyboardInterrupt) -> Result:
     return result
 
 
-__all__ = ["INTERRUPTED", "add_final", "notes_of", "result_so_far", "rows_of"]
+__all__ = ["INTERRUPTED", "add_final", "notes_of", "result_so_far", "rows_of", "unreadable_notes"]
 
 
 def __dir__() -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -144,6 +145,8 @@ def with_keys(table: pa.Table, by: Sequence[str]) -> tuple[pa.Table, list[str]]:
     (['n', 'double'], [2, 4])
     """
     names = [key_name(text) for text in by]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise InvalidArgument(f"--by names {twice[0]!r} twice: give it once")
     for name, text in zip(names, by, strict=True):
         if name == text:
             continue

@@ -149,6 +149,12 @@ def _require_commas(path: str, schema: pa.Schema) -> None:
         )
 
 
+def own_times(files: Sequence[str], places: Sequence[DataPath], format: str) -> dict[str, pa.DataType]:
+    """The columns of instants in the first of some Parquet or Arrow files, with the types that they have there."""
+    found = _first_schema(list(files), format, {}, "skip", places, ERRORS)
+    return {field.name: field.type for field in found if pa.types.is_timestamp(field.type)}
+
+
 def _first_schema(
     files: list[str],
     format: str,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.feather import write_feather
 
 from uncombine.cli.command_line import main
 
@@ -163,6 +166,40 @@ def test_a_zone_is_that_of_all_times_without_one(
     assert main([*replay, *options, "--combine", "n=count", "--json"]) == 0
     row = json.loads(capsys.readouterr().out.splitlines()[0])
     assert (row["window_start"], row["processing_time"]) == ("2024-05-01T10:00:00Z", "2024-05-01T10:00:20Z")
+
+
+WALL = [datetime(2026, 11, 3, 14, 5), datetime(2026, 11, 3, 23, 30), datetime(2026, 7, 4, 0, 10)]
+"""Times of a clock in Berlin, where it is one or two hours later than UTC."""
+
+
+@pytest.mark.parametrize("form", ["texts", "german", "parquet", "arrow", "utc"])
+def test_hours_of_times_are_those_of_the_clock_that_is_named(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In keys and conditions, of files whose times say no zone and of those that are in UTC; results are in UTC."""
+    zone, options = ZoneInfo("Europe/Berlin"), ["--time-zone", "Europe/Berlin"]
+    aware = [at.replace(tzinfo=zone) for at in WALL]
+    kinds = {"parquet": pa.timestamp("us"), "arrow": pa.timestamp("ms"), "utc": pa.timestamp("us", "UTC")}
+    if form in kinds:
+        path = tmp_path / f"rows.{'arrow' if form == 'arrow' else 'parquet'}"
+        rows = pa.table({"ts": pa.array(aware if form == "utc" else WALL, kinds[form])})
+        (write_feather if form == "arrow" else pq.write_table)(rows, str(path))
+    else:
+        path = tmp_path / "rows.csv"
+        written = [f"{at:%d.%m.%Y %H:%M:%S}" if form == "german" else f"{at}" for at in WALL]
+        path.write_text("\n".join(["ts", *written]))
+        options += ["--time-format", "%d.%m.%Y %H:%M:%S"] if form == "german" else []
+    command = ["replay", str(path), *options, "--window", "global", "--combine", "at=max:ts", "--final", "--json"]
+    assert main([*command, "--by", "hour=col('ts').dt.hour()"]) == 0
+    found = {row["hour"]: row["at"] for row in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert found == {at.hour: f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for at in aware}
+    if form != "german":  # a condition over such a column is one of texts
+        assert main([*command, "--where", "col('ts').dt.hour() >= 23"]) == 0
+        [row] = map(json.loads, capsys.readouterr().out.splitlines())
+        assert row["at"] == "2026-11-03T22:30:00Z"
+    assert main([*command, "--where", "ts>=2026-11-03 14:05", "--processing-time", "ts"]) == 0
+    [row] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert row["at"] == "2026-11-03T22:30:00Z"
 
 
 def test_times_of_arrival_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

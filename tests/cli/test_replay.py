@@ -90,7 +90,8 @@ def test_rows_that_are_left_out_are_told(tmp_path: Path, capsys: pytest.CaptureF
         f"uncombine: 2 rows cannot be read and are left out, the first in line 3 of {path}: 'five'",
         "uncombine: 1 more row left out (1 late)",
         "uncombine: a row is late if its window ended before the latest time so far less --lag '0 seconds' and "
-        "--lateness '0 seconds': make one as long as the disorder of the file, or give --in-order",
+        "--lateness '0 seconds': make one as long as the disorder of the file, which is 2 minutes 20 seconds, or give "
+        "--in-order",
     ]
     assert main(["replay", *late, "--in-order"]) == 0
     told = capsys.readouterr()
@@ -234,6 +235,36 @@ def test_rows_that_arrive_together_are_told(events: str, capsys: pytest.CaptureF
     assert "rows arrived 2 at a time: --steps 4 replays each alone" in capsys.readouterr().err
     assert main(["replay", events, *REPLAY]) == 0
     assert "at a time" not in capsys.readouterr().err
+
+
+def test_files_of_a_folder_come_by_their_names_or_by_their_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their times are the median of each, which a late row in the last of them does not move."""
+    starts = {"a": 120, "b": 0, "c": 60}
+    for name, start in starts.items():
+        minutes = [*range(start, start + 30), *([1] if name == "a" else [])]
+        lines = [f"2024-05-01T{minute // 60:02}:{minute % 60:02}:00Z,1" for minute in minutes]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["ts,score", *lines]))
+    command = ["replay", str(tmp_path), "--window", "1 minute", "--combine", "total=sum:score", "--final", "--json"]
+    for options, late in (([], 61), (["--file-order", "time"], 1), (["--in-order"], 0)):
+        assert main([*command, *options]) == 0
+        told = capsys.readouterr()
+        assert sum(json.loads(line)["total"] for line in told.out.splitlines()) == 91 - late
+        assert ("--file-order time reads them by their times" in told.err) == (late == 61)
+        assert ("which is 2 hours 29 minutes" in told.err) == (late == 61)
+        assert ("which is 2 hours 28 minutes" in told.err) == (late == 1)
+
+
+def test_a_key_that_no_picture_has_is_told_with_those_that_there_are(
+    events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = ["--plot", str(tmp_path / "panes.svg"), "--plot-where", "user=eve"]
+    assert main(["replay", events, *REPLAY, *picture]) == 2
+    told = capsys.readouterr().err
+    assert "no pane and no row has user='eve', so there is nothing to draw: user has 'ada'" in told
+    assert main(["replay", events, *REPLAY, *picture, "--by", "user"]) == 2
+    assert "--by names 'user' twice: give it once" in capsys.readouterr().err
 
 
 def test_a_picture_of_one_key_and_some_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
