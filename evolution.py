@@ -13,8 +13,10 @@ from typing import Any
 from .errors import InvalidArgument
 from .flows.evolution.deletion import OUTSIDE
 from .flows.evolution.plan import Planned, in_mode_of
+from .flows.fingerprint.differences import words_of
 from .flows.flow import Flow
 from .panes.state.seed import Seed, read_seed
+from .panes.upserts.stage import UpsertsStage
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ def evolve(
 
     former = fspath(checkpoint)
     plan, rows, size, seed = evolve_checkpoint(former, flow, target, history, shards, names)
-    return Evolution(plan, rows, size, seed, () if target is None else remaining(former, target))
+    told = () if target is None else (*_remembered(plan), *remaining(former, target))
+    return Evolution(plan, rows, size, seed, told)
 
 
 def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames: Mapping[str, str]) -> Evolution:
@@ -154,8 +157,18 @@ def _of_seed(former: Seed, flow: Flow, target: str | None, history: Any, renames
     if target is None:
         check_windows_here(former, flow, plan, history)
     seed = None if target is None else evolve_here(former, flow, plan, history, target)
-    told = (f"the seeds {former.folder!r} and {target!r}, until you delete them", *OUTSIDE)
+    told = (*_remembered(plan), f"the seeds {former.folder!r} and {target!r}, until you delete them", *OUTSIDE)
     return Evolution(plan, rows, former.bytes, seed, () if seed is None else told)
+
+
+def _remembered(plan: Planned) -> tuple[str, ...]:
+    """The steps before which no filter can be, and which have the rows that one after them leaves out."""
+    return tuple(
+        f"step {one.step.number}, {words_of(one.made_by)}: the last row of each key, also where a filter leaves it "
+        "out, until delete(where=) takes it from the new checkpoint, when its query has run"
+        for one in plan.steps
+        if isinstance(one.step.stage, UpsertsStage)
+    )
 
 
 __all__ = ["Evolution", "evolve"]

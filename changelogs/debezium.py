@@ -99,7 +99,8 @@ class Debezium(Changelog):
         if self.schema is None:
             return self._structs(columns, keyed)
         row = row_schema(list(self.schema))
-        if self.column not in columns.names and ("op" in columns.names or _inside(columns, "payload") is not None):
+        enclosed = self.column not in columns.names and ("op" in columns.names or bool(_inside(columns, "payload")))
+        if enclosed or _inside(columns, self.column) is not None:
             raise InvalidArgument(
                 "uc.changelog.Debezium(schema=...) reads an envelope from JSON text, and here it is in columns: leave "
                 "schema= out, or read the files as text, uc.Files(path, format='text')"

@@ -39,7 +39,8 @@ def bad_words(steps: Iterable[SeedStep]) -> str | None:
         return None
     return (
         f"{bad:,} row{'s' * (bad > 1)} of the history {'are' if bad > 1 else 'is'} bad and left out: without a usable "
-        "time, or with one that is more than max_future= after now (max_future=None of uc.flow() takes in any time)"
+        "time, with one that is more than max_future= after now (max_future=None of uc.flow() takes in any time), or "
+        "messages that cannot be read"
     )
 
 

@@ -110,9 +110,10 @@ class Planned:
         yield from (f"{words}: dropped" for words in self.lost)
         yield from self.notes
 
-    def told(self, history: bool, late: int) -> Planned:
+    def told(self, history: bool, late: int, filtered: bool = False) -> Planned:
         """The plan with what a history, or a longer lateness, does not bring back; `late` rows have been left out.
 
+        `filtered` is true for files of a history with a filter of their own.
         Windows that have expired are in no state, and a history is played for the others.
         """
         notes = list(self.notes)
@@ -120,6 +121,11 @@ class Planned:
             notes.append("the windows are others, which is refused if the history has rows of some that have expired")
         if history and not self.computed:
             notes.append("history= is not read, since the state has all that is needed")
+            if filtered:
+                notes.append(
+                    "filter= of files is no part of a flow, so rows that were read without it stay: write the "
+                    "condition as where() of the flow"
+                )
         if late and (history or any(one.lets_in_more for one in self.steps)):
             notes.append(
                 "windows that have expired are not computed again, and rows that were left out of them as late "

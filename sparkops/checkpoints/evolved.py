@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...combiners.rows.columns import flat
 from ...errors import InvalidArgument, StateMismatch
+from ...files.files import Files
 from ...flows.evolution.changed_seed import WINDOW_STORES, write_changed
 from ...flows.evolution.former_marks import closed_windows, former_marks, former_positions, processing_time
 from ...flows.evolution.other_windows import FIRST, FormerWindows, first_times, require_none_expired
@@ -67,7 +68,8 @@ def evolve_checkpoint(
     plan = planned([one.made_by for one in steps], graph, now, history is not None, renames, lacking)
     if shards is not None:
         plan = replace(plan, notes=(f"shards: {shards} from now on, among which the rows are divided again",))
-    plan = plan.told(history is not None, sum(one.counts["dropped"] for one in steps))
+    filtered = isinstance(history, Files) and history.filter is not None
+    plan = plan.told(history is not None, sum(one.counts["dropped"] for one in steps), filtered)
     rows, size = sum(sum(one.rows.values()) for one in steps), sum(one.bytes for one in steps)
     past = past_of(flow, history, None) if plan.computed else None
     if past is not None:

@@ -35,8 +35,8 @@ def unended(spark: SparkSession, path: str) -> InvalidArgument:
     """Why a folder has nothing to look into."""
     if is_evolved(path):
         return InvalidArgument(
-            f"the query of {path!r} has not ended a batch since uc.evolve() made its checkpoint: start it once, or see "
-            "the former one"
+            f"the query of {path!r} has not ended a batch since its checkpoint was made of another one: start it once, "
+            "or see the former one"
         )
     if is_checkpoint(spark, path):
         return NoBatchYet(

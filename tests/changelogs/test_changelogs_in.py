@@ -304,6 +304,7 @@ def test_a_column_of_changes_that_is_named_gives_no_warning() -> None:
 
 
 ENVELOPE = pa.schema([("op", pa.string()), ("before", pa.struct(list(ROW))), ("after", pa.struct(list(ROW)))])
+BESIDE_A_KEY = pa.schema([("key", pa.struct([("id", pa.int64())])), ("value", pa.struct(list(ENVELOPE)))])
 FLAT = pa.schema([*ROW, ("__op", pa.string())])
 
 REFUSED: dict[str, tuple[Any, pa.Schema, type[Exception], str]] = {
@@ -320,6 +321,7 @@ REFUSED: dict[str, tuple[Any, pa.Schema, type[Exception], str]] = {
     ),
     "json": (c.Debezium(), pa.schema([("value", pa.string())]), InvalidArgument, "give schema="),
     "no json": (c.Debezium(schema=ROW), ENVELOPE, InvalidArgument, "leave schema= out"),
+    "no json beside a key": (c.Debezium(schema=ROW), BESIDE_A_KEY, InvalidArgument, "leave schema= out"),
     "no json in a payload": (
         c.Debezium(schema=ROW),
         pa.schema([("payload", pa.struct(list(ENVELOPE)))]),

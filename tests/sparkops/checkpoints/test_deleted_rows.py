@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,54 @@ def test_a_later_step_takes_the_rows_out_of_its_contents(spark: SparkSession, tm
     assert made.remains[0].startswith("step 2, a grouping by (): values inside contents of other keys")
     put(tmp_path / "in", "b", THEN)
     assert [row["n"] for row in run(two, URLS[0], tmp_path, "new")] == [3 + len(THEN)]
+
+
+def test_a_person_leaves_a_step_that_remembers_rows_when_the_flow_has_a_filter_after_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The way of the page: a filter and a history, one run, and then the deletion of what the step remembers."""
+    (tmp_path / "in").mkdir()
+    row = pa.schema({"id": pa.int64(), "user": pa.string(), "score": pa.int64(), "ts": pa.timestamp("us", "UTC")})
+    files = uc.Files(str(tmp_path / "in"), format="text", order="name")
+
+    def told(name: str, *changes: tuple[str, int, str, int]) -> None:
+        lines = []
+        for place, (op, key, user, score) in enumerate(changes):
+            after = None if op == "d" else {"id": key, "user": user, "score": score, "ts": key}
+            before = {"id": key} if op == "d" else None
+            lines.append({"op": op, "before": before, "after": after, "source": {"lsn": 10 * ord(name) + place}})
+        (tmp_path / "in" / f"{name}.json").write_text("\n".join(map(json.dumps, lines)) + "\n")
+
+    def totals(without: str | None = None) -> uc.Flow:
+        changelog = uc.changelog.Debezium(keys="id", order="source.lsn", schema=row)
+        rows = uc.flow(
+            files, spark=spark, streaming=True, changelog=changelog, watermark="1 hour", tuning=uc.Tuning(shards=2)
+        )
+        rows = rows if without is None else rows.where(uc.col("user") != without)
+        return rows.window("1 day", "each row", "retracting").combine(by="user", total=uc.Sum("score"))
+
+    def shown(without: str | None, checkpoint: str) -> dict[str, int]:
+        rows = run(totals(without), URLS[0], tmp_path, checkpoint)
+        return {row["user"]: row["total"] for row in rows}
+
+    told("a", ("c", 1, "ada", 3), ("c", 2, "bob", 5), ("c", 3, "ada", 1))
+    assert shown(None, "old") == {"ada": 4, "bob": 5}
+    change = uc.evolve(tmp_path / "old", totals("ada"), history=files, to=tmp_path / "evolved")
+    assert change.remains[0].startswith("step 1, upserts: the last row of each key, also where a filter leaves it out")
+    assert shown("ada", "evolved") == {"bob": 5}
+    found = uc.checkpoint(tmp_path / "evolved", spark=spark)
+    assert "ada" in str(found.rows(1).to_pylist())
+    made = found.delete(where=uc.col("user") == "ada", to=tmp_path / "without")
+    assert list(made.deleted.values()) == [2, 0]
+    told("b", ("u", 2, "bob", 6), ("d", 1, "", 0), ("c", 4, "eve", 7), ("u", 3, "ada", 9), ("d", 3, "", 0))
+    assert shown("ada", "without") == {"bob": 6, "eve": 7}
+    assert "ada" not in str(uc.checkpoint(tmp_path / "without", spark=spark).rows(1).to_pylist())
+    same = uc.Files(str(tmp_path / "in"), format="text", order="name", filter=uc.col("value") != "")
+    plan = uc.evolve(tmp_path / "without", totals("ada"), history=same, dry_run=True)
+    assert "filter= of files is no part of a flow" in str(plan)
+    uc.evolve(tmp_path / "without", totals("eve"), history=files, to=tmp_path / "last")
+    with pytest.raises(InvalidArgument, match="since its checkpoint was made of another one"):
+        uc.checkpoint(tmp_path / "last", spark=spark).rows(1)
 
 
 def test_wrong_deletions_are_refused(spark: SparkSession, tmp_path: Path) -> None:
