@@ -103,10 +103,9 @@ class KnownRows:
         sizes, out = self.runs.sizes, []
         with text_room:
             for one in self.plan.compiled.values():
-                listed = any(pa.types.is_nested(field.type) for part in one.parts for field in part.fn.fields)
                 pieces = [
                     one.finish([self._of(part, start, stop) for part in one.parts])
-                    for start, stop in cuts(sizes, listed)
+                    for start, stop in cuts(sizes, one.parts, self._rows)
                 ]
                 out.append(pa.concat_arrays(pieces))
         return out

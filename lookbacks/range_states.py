@@ -23,7 +23,8 @@ from ..combiners.counting import CountFn
 from ..combiners.extremes import ExtremeFn
 from ..combiners.floats.exact_pieces import exact_pieces
 from ..combiners.parts import Part, PartRows
-from ..combiners.rows.columns import with_missing
+from ..combiners.rows.columns import Column, with_missing
+from ..combiners.rows.groups import Groups
 from ..combiners.rows.ordering import order_keys
 from ..combiners.states.exact_sum import Digits, ExactSumFn
 from ..combiners.states.vectors import VectorFn, floats, int64s
@@ -33,6 +34,11 @@ from .halves import fold
 from .pieces import Tree
 from .running import int_sums, lane_sums
 from .sorted_rows import Ranges
+
+AT_ONCE = 1 << 28
+"""The bytes of accumulators, roughly, that are made or merged at once."""
+_SAMPLE = 200
+"""The rows whose accumulators tell how large those of others are."""
 
 Over: TypeAlias = Callable[[Ranges], Accumulators]
 """Gives the accumulator of each range."""
@@ -58,14 +64,39 @@ def of_numbers(part: Part, rows: PartRows) -> Over | None:
 
 
 def of_any(part: Part, rows: PartRows, longest: int) -> Over:
-    """The accumulators of ranges of at most the longest rows, for any state."""
-    return Tree(part.fn, of_rows(part, rows), longest).over
+    """The accumulators of ranges of at most the longest rows, for any state.
+
+    Where the accumulators of all rows would take much memory, ranges have a tree of the rows among which they lie.
+    """
+    count = rows.of(part)[0].count
+    if width_of(part, rows) * count * longest.bit_length() <= AT_ONCE:
+        return Tree(part.fn, of_rows(part, rows), longest).over
+
+    def over(ranges: Ranges) -> Accumulators:
+        some = ranges.take(np.flatnonzero(ranges.sizes))
+        low, high = (int(some.low.min()), int(some.high.max())) if len(some) else (0, 0)
+        low = min(low, count - 1)  # a tree has a row
+        tree = Tree(part.fn, of_rows(part, rows, low, max(high, low + 1)), longest)
+        empty = ranges.sizes == 0
+        return tree.over(Ranges(low=np.where(empty, 0, ranges.low - low), high=np.where(empty, 0, ranges.high - low)))
+
+    return over
 
 
-def of_rows(part: Part, rows: PartRows) -> Accumulators:
-    """The accumulator of each row."""
+def of_rows(part: Part, rows: PartRows, low: int = 0, high: int | None = None) -> Accumulators:
+    """The accumulator of each row, from `low` to before `high`."""
     groups, columns, weights = rows.of(part)
+    if high is not None:
+        some = slice(*np.searchsorted(groups.codes, [low, high]).tolist())
+        columns = tuple(Column(column.array[some]) for column in columns)
+        groups, weights = Groups(groups.codes[some] - low, high - low), None if weights is None else weights[some]
     return part.fn.add(groups, *columns, weights=weights)
+
+
+def width_of(part: Part, rows: PartRows) -> int:
+    """The bytes of the accumulator of a row, by the first of them."""
+    count = min(rows.of(part)[0].count, _SAMPLE)
+    return sum(column.nbytes for column in of_rows(part, rows, 0, count)) // max(count, 1) + 1
 
 
 def _vectors(added: Accumulators) -> Over:
@@ -131,4 +162,4 @@ def _exact(added: Accumulators) -> Over | None:
     return over_digits(running, lowest)
 
 
-__all__ = ["Over", "of_any", "of_numbers", "of_rows"]
+__all__ = ["AT_ONCE", "Over", "of_any", "of_numbers", "of_rows", "width_of"]

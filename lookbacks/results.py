@@ -20,12 +20,12 @@ from ..combiners.rows.groups import Groups, group_rows
 from ..combiners.rows.ordering import order_keys
 from ..combiners.rows.plain_types import text_room
 from .different import count_different
-from .range_states import Over, of_any, of_numbers
+from .range_states import AT_ONCE, Over, of_any, of_numbers, width_of
 from .ranked import RankedKeys
 from .sorted_rows import Ranges, SortedRows
 
-_ENTRIES = 1 << 22
-"""The accumulators, or the items in them, that are merged at once."""
+_LEAST = 64
+"""The bytes that an accumulator, or an item in one, is taken for at least."""
 
 
 class Results:
@@ -56,9 +56,8 @@ class Results:
         if len(found) == len(one.parts):
             return one.finish([found[part] for part in one.parts])
         others = {part: self._of_any(part) for part in one.parts if part not in found}
-        listed = any(pa.types.is_nested(field.type) for part in others for field in part.fn.fields)
         results = []
-        for start, stop in cuts(ranges.sizes, listed):
+        for start, stop in cuts(ranges.sizes, list(others), self._rows):
             here = ranges.slice(start, stop)
             states = {part: over(here) for part, over in others.items()}
             states |= {part: tuple(a.slice(start, stop - start) for a in state) for part, state in found.items()}
@@ -117,10 +116,11 @@ class Results:
         return by_rank.finish(found)
 
 
-def cuts(sizes: np.ndarray, listed: bool) -> Iterator[tuple[int, int]]:
+def cuts(sizes: np.ndarray, parts: Sequence[Part], rows: PartRows) -> Iterator[tuple[int, int]]:
     """Runs of ranges of these sizes whose states are merged at once: by their rows if these may all be in a state."""
+    listed = any(pa.types.is_nested(field.type) for part in parts for field in part.fn.fields)
     entries = sizes + 1 if listed else 2 * np.frexp(sizes.astype(np.float64))[1] + 1
-    turns = np.cumsum(entries) // _ENTRIES
+    turns = np.cumsum(entries) * sum(max(width_of(part, rows), _LEAST) for part in parts) // AT_ONCE
     starts = np.flatnonzero(np.append(True, turns[1:] != turns[:-1])) if len(sizes) else np.zeros(1, np.int64)
     yield from zip(starts.tolist(), [*starts[1:].tolist(), len(sizes)], strict=True)
 

@@ -13,6 +13,7 @@ from every import EVERY, ONE_OF_EACH, rows
 from seeds import seeds
 
 import uncombine as uc
+from uncombine.lookbacks import range_states, results
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has no bound for its rounding", "ignore:.*'diff'")
 
@@ -58,8 +59,12 @@ def all_seen(source: pa.Table, see: Any, min_rows: int = 1) -> list[list[int] | 
 
 @pytest.mark.parametrize("closed", ["right", "left", "both", "neither"])
 @pytest.mark.parametrize("seed", seeds(8))
-def test_every_combiner_over_periods(seed: int, closed: str) -> None:
+def test_every_combiner_over_periods(seed: int, closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where states have no room, so that ranges have trees of few rows."""
     source, draw = table(20, seed), random.Random(seed)
+    room = draw.choice([1, 3_000, range_states.AT_ONCE])
+    for module in (range_states, results):
+        monkeypatch.setattr(module, "AT_ONCE", room)
     labels = draw.sample(sorted(PERIODS), 2)
     combiners = EVERY if closed == "right" else ONE_OF_EACH
     coarse = draw.choice([None, None, 5 * SECOND, dt.timedelta(minutes=1)])
