@@ -28,6 +28,7 @@ __all__ = [  # noqa: RUF022
     "TableChanges",
     "Flow",
     "Result",
+    "Seen",
     "Tuning",
     "union",
     "together",
@@ -56,6 +57,7 @@ __all__ = [  # noqa: RUF022
     "AtPeriod",
     "ChildTrigger",
     "Clearing",
+    "FilesPercentile",
     "FirstOf",
     "Never",
     "OnPunctuation",
@@ -211,6 +213,7 @@ if TYPE_CHECKING:
     from .evolution import Evolution, evolve
     from .files.files import Files
     from .flows import Flow, Result, Tuning
+    from .flows.early_end.seen import Seen
     from .flows.evolution.deletion import Deletion
     from .flows.together.flows_together import together
     from .flows.union import union
@@ -250,6 +253,7 @@ if TYPE_CHECKING:
         AtPeriod,
         ChildTrigger,
         Clearing,
+        FilesPercentile,
         FirstOf,
         Never,
         OnPunctuation,
@@ -293,9 +297,9 @@ else:
             "Monotonic PerSource ProcessingTime Punctuated WatermarkStrategy"
         ),
         ".triggers": (
-            "AfterBytes AfterCount AfterDelay AfterWatermark AllOf Always AtPeriod ChildTrigger Clearing FirstOf Never "
-            "OnPunctuation OnResult OnSignal RepeatCount Repeatedly RepeatUntil SequenceOf Trigger TriggerContext "
-            "UserTrigger WatermarkPercentile"
+            "AfterBytes AfterCount AfterDelay AfterWatermark AllOf Always AtPeriod ChildTrigger Clearing "
+            "FilesPercentile FirstOf Never OnPunctuation OnResult OnSignal RepeatCount Repeatedly RepeatUntil "
+            "SequenceOf Trigger TriggerContext UserTrigger WatermarkPercentile"
         ),
         ".windows": ("Calendar Custom Fixed Global Inherit Sessions Sliding Span span timestamp"),
     }
@@ -307,6 +311,7 @@ else:
         "Evolution": ".evolution",
         "evolve": ".evolution",
         "Files": ".files.files",
+        "Seen": ".flows.early_end.seen",
         "SchemaRegistry": ".messages.registry",
         "Kafka": ".kafka.kafka",
         "TableChanges": ".lakehouse.table_changes",

@@ -26,7 +26,7 @@ from .pushdown import folder_excluded, statistics_condition
 from .unreadable_rows import BadRows
 from .validated import validated
 
-__all__ = ["FileFormat", "LeaveOut", "Split", "describe", "folders_of", "ignore", "read", "splits"]
+__all__ = ["FileFormat", "LeaveOut", "Split", "describe", "folders_of", "ignore", "joined", "read", "splits"]
 
 ROWS = 1 << 20
 """The largest number of rows in a table of `read`."""
@@ -95,10 +95,14 @@ def read(
     of which a warning says that files have others; no warning says so again. `leave_out` gets the rows that
     `on_bad_row="leave_out"` leaves out, in the columns of `UNREADABLE`, whatever the filter is.
     """
-    told = set() if told is None else told
+    yield from joined(_checked(fmt, splits, bad, set() if told is None else told, leave_out))
+
+
+def joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Tables of one schema joined as far as they have at most `ROWS` rows and `BYTES` bytes together."""
     tables: list[pa.Table] = []
     rows = size = 0
-    for table in _checked(fmt, splits, bad, told, leave_out):
+    for table in parts:
         if tables and (rows + table.num_rows > ROWS or size + table.nbytes > BYTES):
             yield _joined(tables, rows)
             tables, rows, size = [], 0, 0

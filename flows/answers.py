@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ..errors import InvalidArgument
+from ..triggers import Trigger
+from .early_end.job_triggers import job_trigger
 from .result import Result
 
 if TYPE_CHECKING:
@@ -32,14 +35,22 @@ class Answers(ABC):
     """
 
     @abstractmethod
-    def _run(self, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
+    def _run(
+        self, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
+    ) -> Result:
         """The result of a run in this process, over the rows of a script if one is given, from a seed if one is."""
 
     @abstractmethod
     def _answer(self, way: str) -> Result:
         """The result of a run in this process, for the method that asks for it."""
 
-    def run(self, script: Sequence[Any] | None = None, *, start: Seed | str | None = None) -> Result:
+    def run(
+        self,
+        script: Sequence[Any] | None = None,
+        *,
+        start: Seed | str | None = None,
+        until: Trigger | str | None = None,
+    ) -> Result:
         """Run the flow in this process, and return its panes in their order.
 
         Parameters
@@ -53,6 +64,10 @@ class Answers(ABC):
             of the source come as one bundle, and then the input ends.
         start
             A seed, or its folder: the run goes on where the run, the query or the history ended that it was made of.
+        until
+            For files: the trigger that ends their reading early, when enough is known, such as "90 % of the files",
+            "1000000 rows", "10 minutes", or "90 % of the files or 10 minutes". The result is that of the rows that were
+            read, all windows closed, and `.seen` is the share of the files that it is of.
 
         Returns
         -------
@@ -72,7 +87,12 @@ class Answers(ABC):
         >>> totals.run(script).select(["total", "diff", "step"]).to_pylist()
         [{'total': 10, 'diff': 1, 'step': 2}]
         """
-        return self._run(script, start)
+        trigger = None if until is None else job_trigger(until)
+        if trigger is not None and script is not None:
+            raise InvalidArgument(
+                "until= ends the reading of files, and a script ends where you end it: give one of them"
+            )
+        return self._run(script, start, trigger)
 
     def collect(self) -> list[dict[str, Any]]:
         """Run the flow in this process; its rows as a list of dicts, as `run().collect()` gives them."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..panes.stage import Stage, StageInput
+from ..triggers import Trigger
 from .changelog_reading import Reading
 from .result import Result
 from .tuning import LiveQuery, TopicTarget
@@ -72,8 +73,13 @@ class Engine(ABC, Generic[FlowT]):
     """True if it can run a flow whose rows never end."""
 
     @abstractmethod
-    def run(self, flow: FlowT, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
-        """The result of a flow in this process, over the rows of a script if one is given, from a seed if one is."""
+    def run(
+        self, flow: FlowT, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
+    ) -> Result:
+        """The result of a flow in this process, over the rows of a script if one is given, from a seed if one is.
+
+        With `until` files are read until it fires; there is no script then.
+        """
 
     @abstractmethod
     def run_together(self, flows: Sequence[FlowT], script: Sequence[Any] | None) -> Sequence[Result]:
@@ -127,8 +133,18 @@ class Engine(ABC, Generic[FlowT]):
         )
 
     @abstractmethod
-    def to_table(self, flow: FlowT, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
-        """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it."""
+    def to_table(
+        self,
+        flow: FlowT,
+        target: str,
+        keys: str | Sequence[str] | None,
+        query: LiveQuery | None,
+        until: Trigger | None = None,
+    ) -> Any:
+        """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it.
+
+        With `until` files are read until it fires, and the return value says how many were.
+        """
 
     @abstractmethod
     def to_kafka(
@@ -137,8 +153,8 @@ class Engine(ABC, Generic[FlowT]):
         """Write the result of a bounded flow into a topic, or start the `query` that writes each batch of a stream."""
 
     @abstractmethod
-    def explain(self, flow: FlowT) -> str:
-        """A text that says how the engine runs a flow, and why."""
+    def explain(self, flow: FlowT, until: Trigger | None = None) -> str:
+        """A text that says how the engine runs a flow, and why, and what ends its reading."""
 
     @abstractmethod
     def draw(self, flow: FlowT) -> str:

@@ -51,6 +51,7 @@ from ..triggers import Trigger, as_trigger
 from ..windows import Global, Length, Span, Window, as_window, span
 from ..windows.spans import positive
 from .answers import Answers
+from .early_end.job_triggers import job_trigger
 from .engine import FlowSource, Source
 from .flow_steps import (
     FlowSteps,
@@ -644,9 +645,9 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
         check_replay(settings)
         return replace(self, source=source, settings=settings)
 
-    def explain(self) -> str:
-        """A text that says how the flow runs, and why."""
-        return self.source.engine.explain(self)
+    def explain(self, *, until: Trigger | str | None = None) -> str:
+        """A text that says how the flow runs, and why; with `until=`, also what ends a run of it early."""
+        return self.source.engine.explain(self, None if until is None else job_trigger(until))
 
     def __repr__(self) -> str:
         return self.explain()
@@ -654,8 +655,10 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
     def _repr_html_(self) -> str:
         return self.source.engine.draw(self)
 
-    def _run(self, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
-        return self.source.engine.run(self, script, start)
+    def _run(
+        self, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
+    ) -> Result:
+        return self.source.engine.run(self, script, start, until)
 
     def _answer(self, way: str) -> Result:
         return self.source.engine.answer(self, way)

@@ -11,6 +11,8 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument
+from ..triggers import Trigger
+from .early_end.job_triggers import job_trigger
 from .engine import Source
 from .settings import Settings, check_ingress
 from .tuning import LiveQuery, TopicTarget
@@ -44,6 +46,7 @@ class Outputs:
         same: Sequence[str] = (),
         start: Seed | str | None = None,
         query_name: str | None = None,
+        until: Trigger | str | None = None,
     ) -> Any:
         """Write the result into a table: once for a bounded flow, or again after each batch of a stream.
 
@@ -78,12 +81,14 @@ class Outputs:
         query_name
             For a stream: the name of its query in the log, the metrics and Spark's pages; without it the log and the
             metrics take the place of the table.
+        until
+            For a bounded flow over files: the trigger that ends their reading early, as in `run`.
 
         Returns
         -------
-        LiveTable or None
+        LiveTable, Seen or None
             For a stream the query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table. After `with`
-            it is stopped at the end of the block.
+            it is stopped at the end of the block. With `until=` the share of the files that the table is of.
 
         Examples
         --------
@@ -105,8 +110,14 @@ class Outputs:
         [10]
         """
         endless = self.source.streaming and self.source.engine.has_streams
+        ends = None if until is None else job_trigger(until)
+        if ends is not None and endless:
+            raise InvalidArgument(
+                'until= ends a job that has an end, and a stream has none: give trigger={"availableNow": True}, which '
+                "ends when all rows are in the table, or stop the query"
+            )
         query = LiveQuery.of(checkpoint, trigger, same, start, endless, query_name=query_name)
-        return self.source.engine.to_table(self, target, keys, query)
+        return self.source.engine.to_table(self, target, keys, query, ends)
 
     def to_kafka(
         self,

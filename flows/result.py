@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..panes.state.seed import Seed
+    from .early_end.seen import Seen
     from .event_time import EventTime
 
 _WITH_A_TABLE = ("equals", "join", "join_asof")
@@ -82,6 +83,8 @@ class Result:
     """The computation of the event times of each source whose rows do not have them, by the name of the source."""
     note: str = ""
     """A sentence on what the run has left open, such as windows that wait for the watermark; empty without any."""
+    seen: Seen | None = None
+    """The share of the files that a run with `until=` has read; None of other runs."""
 
     def counts(self, stage: int | None = None) -> dict[str, int]:
         """The number of rows without a result, by the reason, and of windows that are still held at the end.
@@ -280,7 +283,8 @@ class Result:
     def _shown(self, rows: int = ROWS) -> TablePreview:
         shown = shown_rows(self.panes, rows)
         more = "0 panes" if self.note and not self.panes.num_rows else shown.more
-        return replace(shown, more="; ".join(filter(None, [more, self.note, self._words_of_left_out])))
+        seen = "" if self.seen is None else self.seen.words
+        return replace(shown, more="; ".join(filter(None, [more, seen, self.note, self._words_of_left_out])))
 
     @property
     def _words_of_left_out(self) -> str:

@@ -15,13 +15,15 @@ import pyarrow as pa
 from ..changelogs.flows import MessageTypes, UnreadSource
 from ..files.data_paths import DataPath
 from ..files.files import Files
-from ..files.listing import list_data_files
-from ..files.reading import FileFormat, LeaveOut, Split, ignore, read, splits
+from ..files.listing import DataFile, list_data_files
+from ..files.pushdown import folder_excluded
+from ..files.reading import FileFormat, LeaveOut, Split, folders_of, ignore, read, splits
 from ..flows.changelog_reading import Reading
 from ..flows.engine import Source
 from ..flows.event_time import EventTime
 from ..flows.flow import Flow
 from ..flows.settings import Settings
+from .files_until import ReadUntil
 from .read_source import MadeRows, ReadSource
 
 READER_BYTES = 32 << 20
@@ -40,6 +42,8 @@ class LocalFiles(ReadSource):
     """The files as the user named them."""
     told: set[str] = field(default_factory=set)
     """The columns of which a warning has said that folders and files differ."""
+    until: ReadUntil | None = None
+    """The reading that a trigger ends, in a run with `until=`."""
 
     def describe(self) -> str:
         return f"{self.format.format} files at {', '.join(path.words for path in self.paths)}{self.made.words}"
@@ -50,6 +54,9 @@ class LocalFiles(ReadSource):
             return super().replayed()
         form = self.files.replayed(self.format)
         return replace(self, format=form, made=self.made.strict(form.on_bad_row == "error"))
+
+    def ended_by(self, until: ReadUntil) -> Source[Flow]:
+        return replace(self, until=until)
 
     def readers(
         self,
@@ -70,15 +77,22 @@ class LocalFiles(ReadSource):
             coded=coded - own if self.reading is None else form.coded,
         )
         make = partial(self.made, columns=list(columns))
+        if self.until is not None:
+            files = [file for file in self._files() if not folder_excluded(form.filter, folders_of(form, file.path))]
+            return [map(make, self.until.tables(form, files, self.told, _skipped, leave_out))]
         return [map(make, read(form, parts, _skipped, self.told, leave_out)) for parts in self._parts()]
+
+    def _files(self) -> list[DataFile]:
+        """The files that there are now, and those that were there when the flow was made, in their order."""
+        files = {file.path: file for file in list_data_files(self.paths, lost=True)}
+        return [files.get(path) or DataFile(path) for path in sorted({*files, *self.listed})]
 
     def _parts(self) -> Iterator[list[Split]]:
         """The parts of files for each reader: several small files, or a part of a large one."""
         group: list[Split] = []
         size = 0
-        sizes = {file.path: file.size for file in list_data_files(self.paths, lost=True)}
-        for path in sorted({*sizes, *self.listed}):
-            mine = sizes.get(path, 0)
+        for file in self._files():
+            path, mine = file.path, file.size
             if group and size + mine > READER_BYTES:
                 yield group
                 group, size = [], 0

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from ..files.reading import LeaveOut, ignore
+from ..flows.engine import Source
+from ..flows.flow import Flow
+from .files_until import ReadUntil
 
 
 class SourceRows(ABC):
@@ -41,6 +44,10 @@ class SourceRows(ABC):
 
         The texts of columns in `coded` may stay dictionaries.
         """
+
+    def ended_by(self, until: ReadUntil) -> Source[Flow] | None:
+        """The source of the rows that are read until a trigger fires; None if it has no files."""
+        return None
 
 
 __all__ = ["SourceRows"]

@@ -3,6 +3,7 @@
 from .compiling import compile_trigger as compile_trigger
 from .composites import AllOf, Clearing, FirstOf, RepeatCount, Repeatedly, SequenceOf
 from .context import ChildTrigger, TriggerContext
+from .files_percentile import FilesPercentile
 from .input_columns import check_inputs as check_inputs
 from .input_columns import check_signals as check_signals
 from .input_columns import truth as truth
@@ -45,6 +46,7 @@ __all__ = [
     "AtPeriod",
     "ChildTrigger",
     "Clearing",
+    "FilesPercentile",
     "FirstOf",
     "Never",
     "OnPunctuation",

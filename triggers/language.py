@@ -228,3 +228,14 @@ def domain_of(value: str, who: str) -> str:
     if value not in DOMAINS:
         raise InvalidArgument(f"{who}: domain must be 'processing' or 'event', but is {value!r}")
     return value
+
+
+def require_percent(value: Any, who: str) -> None:
+    """Raise unless a value is a percentage; the error names `who`, a trigger with a `percent`."""
+    if isinstance(value, float) and 0 < value < 1:
+        raise InvalidArgument(
+            f"{who}(percent): percent must be a number from 1 to 100, but is {value!r}: write {value * 100:g} for "
+            f"{value * 100:g} %"
+        )
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= 100:
+        raise InvalidArgument(f"{who}(percent): percent must be a number from 1 to 100, but is {value!r}")

@@ -12,7 +12,7 @@ from ..errors import InvalidArgument
 from ..windows.spans import Length, positive, span
 from ..windows.times import time_text, timestamp
 from ..windows.window import settle
-from .language import Predicate, Trigger, as_trigger, at_least_one, domain_of, shown
+from .language import Predicate, Trigger, as_trigger, at_least_one, domain_of, require_percent, shown
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -75,15 +75,7 @@ class WatermarkPercentile(Trigger):
     percent: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.percent, float) and 0 < self.percent < 1:
-            raise InvalidArgument(
-                f"WatermarkPercentile(percent): percent must be a number from 1 to 100, but is {self.percent!r}: "
-                f"write {self.percent * 100:g} for {self.percent * 100:g} %"
-            )
-        if isinstance(self.percent, bool) or not isinstance(self.percent, int | float) or not 1 <= self.percent <= 100:
-            raise InvalidArgument(
-                f"WatermarkPercentile(percent): percent must be a number from 1 to 100, but is {self.percent!r}"
-            )
+        require_percent(self.percent, "WatermarkPercentile")
 
     def words(self) -> str:
         return f"once, when {self.percent:.15g} % of the sources have passed the end of the window"

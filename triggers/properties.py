@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..errors import InvalidArgument
 from ..windows import Global, Span, Window
 from .composites import AllOf, Clearing, FirstOf, RepeatCount, Repeatedly, SequenceOf
+from .files_percentile import FilesPercentile
 from .language import RepeatUntil, Trigger, walk
 from .leaves import AfterDelay, AfterWatermark, Always, AtPeriod, Never, OnSignal, WatermarkPercentile
 from .user import UserTrigger
@@ -161,6 +162,11 @@ def check_trigger(
     each_batch: bool = False,
 ) -> None:
     """Raise for a trigger that would lose rows or never fire; with `each_batch` windows do not expire."""
+    if any(isinstance(part, FilesPercentile) for part in walk(trigger)):
+        raise InvalidArgument(
+            f"{trigger!r} waits for the files of a whole job, of which a window knows nothing: give it to "
+            "flow.run(until=), or wait for a percentage of the sources with WatermarkPercentile(90)"
+        )
     if isinstance(window, Global) and not bounded and not can_fire_on_global(trigger):
         raise InvalidArgument(
             f"{trigger!r} can never fire on Global() over an input without end, because the watermark never reaches "

@@ -40,11 +40,11 @@ _WHOLE: Mapping[str, str] = {
 }
 _WORDS = (
     *("watermark", "early", "late", "every", "after", "each", "row", "rows", "always", "never", "repeatedly"),
-    *("bytes", "event", "time", "percent", "of", "the", "sources", "at", "end", "and", "clear"),
+    *("bytes", "event", "time", "percent", "of", "the", "sources", "files", "at", "end", "and", "clear"),
 )
 _AMOUNT = re.compile(r"(\d{1,18}) ?(rows?|bytes?)")
 _OF_ROWS = re.compile(r"\d+ ?(row|byte)s?\b")
-_PERCENT = re.compile(r"after (\d{1,3}(?:\.\d{1,9})?) ?(?:%|percent) of the sources")
+_PERCENT = re.compile(r"after (\d{1,3}(?:\.\d{1,9})?) ?(?:%|percent) of (?:the )?(sources|files)")
 _EVENT_TIME = " of event time"
 _CLEAR = " and clear"
 
@@ -111,7 +111,8 @@ def _part(words: str) -> str | None:
         part = _part(words.removesuffix(_CLEAR))
         return part and f"Clearing({part})"
     if match := _PERCENT.fullmatch(words):
-        return f"WatermarkPercentile({match[1].lstrip('0') or '0'})"
+        kind = "FilesPercentile" if match[2] == "files" else "WatermarkPercentile"
+        return f"{kind}({match[1].lstrip('0') or '0'})"
     kind, _, amount = words.partition(" ")
     if kind not in ("every", "after") or not amount:
         return _WHOLE.get(words) if words in ("each row", "always", "never") else None
