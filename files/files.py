@@ -103,9 +103,10 @@ class Files:
     order
         In a stream: the order of the files that are there, "time" (by the least event time in each), "name" (by their
         paths) or "modified" (by their last changes). A flow that is no stream reads all files at once, and takes it
-        without heeding it, so that one `uc.Files` is for both. With "time" the watermark waits for the files that are
-        there and not read, so that none of their rows is late. Without it files of object stores come by "modified";
-        Spark lists others and notes which are read, in an order that is nearly that of their last changes.
+        without heeding it, so that one `uc.Files` is for both; a run with `until=` heeds "name" and "modified". With
+        "time" the watermark waits for the files that are there and not read, so that none of their rows is late.
+        Without it files of object stores come by "modified"; Spark lists others and notes which are read, in an order
+        that is nearly that of their last changes.
     start
         In a stream with `order`: the files that are read already, by their paths or by their names below `path`. They
         are left out, whether they are there or not.

@@ -13,6 +13,7 @@ from functools import partial
 import pyarrow as pa
 
 from ..changelogs.flows import MessageTypes, UnreadSource
+from ..errors import InvalidArgument
 from ..files.data_paths import DataPath
 from ..files.files import Files
 from ..files.listing import DataFile, list_data_files
@@ -56,6 +57,11 @@ class LocalFiles(ReadSource):
         return replace(self, format=form, made=self.made.strict(form.on_bad_row == "error"))
 
     def ended_by(self, until: ReadUntil) -> Source[Flow]:
+        if self.files is not None and self.files.order == "time":
+            raise InvalidArgument(
+                "until= reads as few files as it can, and order='time' looks for the least time in each: give "
+                "uc.Files() order='name' or order='modified'"
+            )
         return replace(self, until=until)
 
     def readers(
@@ -79,6 +85,8 @@ class LocalFiles(ReadSource):
         make = partial(self.made, columns=list(columns))
         if self.until is not None:
             files = [file for file in self._files() if not folder_excluded(form.filter, folders_of(form, file.path))]
+            if self.files is not None and self.files.order == "modified":
+                files.sort(key=lambda file: file.changed)
             return [map(make, self.until.tables(form, files, self.told, _skipped, leave_out))]
         return [map(make, read(form, parts, _skipped, self.told, leave_out)) for parts in self._parts()]
 

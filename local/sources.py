@@ -149,7 +149,7 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
             workers = "threads, as many as pyarrow.cpu_count()" if reason is None else f"one thread, because {reason}"
             lines.append(f"  rows are combined in {workers}")
         if until is not None:
-            lines += ["  files are read, in the order of their paths, until this fires:"]
+            lines += ["  files are read one after the other until this fires:"]
             lines += [f"    {line}" for line in words_of(until)]
         return "\n".join(lines)
 
@@ -196,20 +196,17 @@ class LocalSource(WithoutSpark):
 
 
 def read_until(flow: Flow, until: Trigger) -> tuple[Flow, ReadUntil]:
-    """The flow over files that are read until a trigger fires, and their reading; raises for a flow of other rows.
-
-    Tables beside the files are taken whole.
-    """
+    """The flow over files that are read until a trigger fires, and their reading; raises for a flow of other rows."""
     reading = ReadUntil(until)
-    sources = {id(source): source for source, _ in leaves_of(flow)}
-    ended = {key: source.ended_by(reading) for key, source in sources.items() if isinstance(source, SourceRows)}
-    files = {key: source for key, source in ended.items() if source is not None}
-    for key, source in sources.items():
-        if not (key in files or (files and isinstance(source, LocalSource) and source.rows is not None)):
+    files: dict[int, Source[Flow]] = {}
+    for source, _ in leaves_of(flow):
+        ended = source.ended_by(reading) if isinstance(source, SourceRows) else None
+        if ended is None:
             raise InvalidArgument(
                 f"until= ends the reading of files, and this flow reads {source.describe()}: give it fewer rows, and "
                 "leave until= out"
             )
+        files.setdefault(id(source), ended)
     if len(files) > 1:
         raise InvalidArgument(
             f"until= ends the reading of one source of files, and this flow has {len(files)}: read them as one, such "

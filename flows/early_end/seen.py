@@ -49,13 +49,10 @@ class Seen:
     @property
     def words(self) -> str:
         """The share in words, as the result shows it."""
-        if self.ended_by is None:
-            return (
-                "the result of the one file" if self.all_files == 1 else f"the result of all {self.all_files:,} files"
-            )
+        result = "the whole result" if self.ended_by is None else "the result so far"
         part = " and a part of the next" if len(self.paths) > self.files else ""
-        percent = f"{1000 * self.files // self.all_files / 10:g} %"
-        return f"the result so far: {self.files:,} of {self.all_files:,} files{part}, {percent}"
+        percent = 100 if self.ended_by is None else 1000 * self.files // self.all_files / 10
+        return f"{result}: {self.files:,} of {self.all_files:,} files{part}, {percent:g} %"
 
 
 __all__ = ["Seen"]
