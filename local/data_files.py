@@ -24,7 +24,7 @@ from ..flows.engine import Source
 from ..flows.event_time import EventTime
 from ..flows.flow import Flow
 from ..flows.settings import Settings
-from .files_until import ReadUntil
+from .files_until import ReadUntil, Tell
 from .read_source import MadeRows, ReadSource
 
 READER_BYTES = 32 << 20
@@ -87,7 +87,7 @@ class LocalFiles(ReadSource):
             files = [file for file in self._files() if not folder_excluded(form.filter, folders_of(form, file.path))]
             if self.files is not None and self.files.order == "modified":
                 files.sort(key=lambda file: file.changed)
-            return [map(make, self.until.tables(form, files, self.told, _skipped, leave_out))]
+            return [map(make, self.until.tables(form, files, Tell(_skipped, leave_out, self.told)))]
         return [map(make, read(form, parts, _skipped, self.told, leave_out)) for parts in self._parts()]
 
     def _files(self) -> list[DataFile]:

@@ -1,7 +1,7 @@
-"""Files that are read until a trigger fires on the whole of them, one after the other in the order of their paths.
+"""Files that are read until a trigger fires on the whole of them, one after the other in their order.
 
 So the rows that a result is of are the first ones, and a second reading gives the same: the first one notes where it
-ended, and asks neither the trigger nor the clock again. Threads read small files before their turn; what they read of
+ended, and neither the trigger nor the clock is asked again. Threads read files before their turn; what they read of
 files after the end is thrown away, with its errors.
 
 Guarded by tests/local/test_early_end.py.
@@ -14,24 +14,34 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from ..files.listing import DataFile
-from ..files.reading import FileFormat, LeaveOut, Split, joined, read
+from ..files.reading import FileFormat, LeaveOut, Split, joined, read, splits
 from ..flows.early_end.job_triggers import Progress, counts_of, fired
 from ..flows.early_end.seen import Seen
 from ..triggers import Trigger
 
-SMALL = 32 << 20
-"""The size of the largest file that is read before its turn, as a whole."""
+PART_BYTES = 32 << 20
+"""The bytes of a part of a file, roughly. A larger file has several, where its format allows it."""
+
+AHEAD_BYTES = 64 << 20
+"""The bytes of rows of a part that are read before its turn."""
 
 Tables: TypeAlias = Iterator[pa.Table]
-Skipped: TypeAlias = Callable[[str, str], None]
-Read: TypeAlias = Callable[[str, Skipped, LeaveOut], Tables]
-"""Reads a file, and tells of it if it is skipped, and of rows that are left out."""
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Takes what there is to tell of files beside their rows."""
+
+    skipped: Callable[[str, str], None]
+    leave_out: LeaveOut
+    told: set[str]
+    """The columns of which a warning has said that folders and files differ."""
 
 
 def micros_now() -> int:
@@ -57,17 +67,11 @@ class ReadUntil:
         self.end: End | None = None
         self.seen: Seen | None = None
 
-    def tables(
-        self, form: FileFormat, files: Sequence[DataFile], told: set[str], skipped: Skipped, leave_out: LeaveOut
-    ) -> Tables:
+    def tables(self, form: FileFormat, files: Sequence[DataFile], tell: Tell) -> Tables:
         """The rows of files in their order, up to the end; a second reading gives those of the first."""
-
-        def rows(path: str, bad: Skipped, unreadable: LeaveOut) -> Tables:
-            return read(form, [Split(path)], bad, told, unreadable)
-
         if self.end is None:
-            return joined(self._first(in_order(files, rows, skipped, leave_out), files, form.leaves_rows_out))
-        return joined(self._again(self.end, in_order(self.end.files, rows, skipped, leave_out)))
+            return joined(self._first(in_order(files, form, tell), files, form.leaves_rows_out))
+        return joined(self._again(self.end, in_order(self.end.files, form, tell)))
 
     def _first(self, read_files: Iterable[tuple[DataFile, Tables]], files: Sequence[DataFile], whole: bool) -> Tables:
         """The rows until the trigger fires; files that are `whole` are read to their end where they are begun."""
@@ -138,49 +142,70 @@ def _with_last(tables: Tables) -> Iterator[tuple[pa.Table, bool]]:
         before = after
 
 
-@dataclass(frozen=True)
-class ReadFile:
-    """A file that was read as a whole."""
+class Ahead:
+    """The rows of a part of a file, of which a thread reads the first before its turn.
 
-    tables: Sequence[pa.Table]
-    skipped: Sequence[tuple[str, str]]
-    left_out: Sequence[pa.Table]
+    What is to be told of it waits for its turn too: that it was skipped, and rows that are left out.
+    """
 
-    @classmethod
-    def of(cls, path: str, rows: Read) -> ReadFile:
-        """Read a file."""
-        skipped, left_out = list[tuple[str, str]](), list[pa.Table]()
-        tables = list(rows(path, lambda path, reason: skipped.append((path, reason)), left_out.append))
-        return cls(tables, skipped, left_out)
+    def __init__(self, form: FileFormat, part: Split, told: set[str]) -> None:
+        self._skipped, self._left_out = list[tuple[str, str]](), list[pa.Table]()
+        skipped = self._skipped.append
+        self._rest = read(form, [part], lambda path, why: skipped((path, why)), told, self._left_out.append)
+        self._first: list[pa.Table] = []
+
+    def begin(self) -> None:
+        """Read the first rows."""
+        size = 0
+        while size < AHEAD_BYTES and (table := next(self._rest, None)) is not None:
+            self._first.append(table)
+            size += table.nbytes
+
+    def tables(self, begun: Future[None], tell: Tell) -> Tables:
+        """All rows, in the turn of the part; raises what `begin` has raised."""
+        begun.result()
+        for table in chain(self._first, self._rest):
+            self._tell(tell)
+            yield table
+        self._tell(tell)
+
+    def _tell(self, tell: Tell) -> None:
+        for path, why in self._skipped:
+            tell.skipped(path, why)
+        for rows in self._left_out:
+            tell.leave_out(rows)
+        self._skipped.clear()
+        self._left_out.clear()
 
 
-def in_order(
-    files: Sequence[DataFile], rows: Read, skipped: Skipped, leave_out: LeaveOut
-) -> Iterator[tuple[DataFile, Tables]]:
-    """Each file with its rows; threads read small ones before their turn."""
-    threads, coming = pa.cpu_count(), iter(files)
-    waiting = deque[tuple[DataFile, Future[ReadFile] | None]]()
+def in_order(files: Sequence[DataFile], form: FileFormat, tell: Tell) -> Iterator[tuple[DataFile, Tables]]:
+    """Each file with its rows. Threads read some files, or parts of large ones, before their turn."""
+    for file, some in groupby(_parts_in_order(files, form, tell), lambda one: one[0]):
+        yield file, chain.from_iterable(tables for _, tables in some)
+
+
+def _parts_in_order(files: Sequence[DataFile], form: FileFormat, tell: Tell) -> Iterator[tuple[DataFile, Tables]]:
+    threads, coming = pa.cpu_count(), ((file, part) for file in files for part in _parts(form, file))
+    waiting = deque[tuple[DataFile, Ahead, Future[None]]]()
     with ThreadPoolExecutor(threads) as pool:
         try:
             while True:
-                while len(waiting) < 2 * threads and (file := next(coming, None)) is not None:
-                    waiting.append((file, pool.submit(ReadFile.of, file.path, rows) if file.size <= SMALL else None))
+                while len(waiting) <= threads and (one := next(coming, None)) is not None:
+                    ahead = Ahead(form, one[1], tell.told)
+                    waiting.append((one[0], ahead, pool.submit(ahead.begin)))
                 if not waiting:
                     return
-                file, ahead = waiting.popleft()
-                if ahead is None:
-                    yield file, rows(file.path, skipped, leave_out)
-                    continue
-                done = ahead.result()
-                for path, reason in done.skipped:
-                    skipped(path, reason)
-                for some in done.left_out:
-                    leave_out(some)
-                yield file, iter(done.tables)
+                file, ahead, begun = waiting.popleft()
+                yield file, ahead.tables(begun, tell)
         finally:
-            for _, ahead in waiting:
-                if ahead is not None:
-                    ahead.cancel()
+            for *_, begun in waiting:
+                begun.cancel()
 
 
-__all__ = ["ReadUntil", "in_order", "micros_now"]
+def _parts(form: FileFormat, file: DataFile) -> Sequence[Split]:
+    """The parts of a large file, which have one at least."""
+    parts = splits(form, file.path, PART_BYTES) if file.size > PART_BYTES else []
+    return parts or [Split(file.path)]
+
+
+__all__ = ["ReadUntil", "Tell", "micros_now"]

@@ -18,6 +18,7 @@ from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, UnreadableFile
+from uncombine.files import reading
 from uncombine.flows.early_end.job_triggers import job_trigger
 from uncombine.local import files_until
 
@@ -235,11 +236,8 @@ def test_rule_105_whenever_a_clock_ends_a_run_its_rows_are_the_first(
 
 
 def test_rule_105_a_large_file_ends_after_a_table_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is not read before its turn is read a table at a time, and the clock is asked after each."""
-    from uncombine.files import reading
-
+    """A file is read a table at a time, and the clock is asked after each but the last."""
     monkeypatch.setattr(reading, "ROWS", 3)
-    monkeypatch.setattr(files_until, "SMALL", 0)
     rows = [{"ts": n * 1_000_000, "user": "a", "x": n, "diff": 1} for n in range(12)]
     WRITERS["parquet"](rows, tmp_path / "one.parquet")
     monkeypatch.setattr(files_until, "micros_now", Clock(0, 0, 3_600_000_000))
