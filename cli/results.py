@@ -42,13 +42,14 @@ def rows_of(result: Result, final: bool) -> pa.Table:
 
 
 def notes_of(result: Result, more: bool = False) -> list[str]:
-    """The sentences about windows that wait, and about rows, or `more` rows, that were left out."""
+    """The sentences about the files that were read, windows that wait, and rows, or `more` rows, that were left out."""
     left_out = ""
     if count := result.left_out.num_rows:
         reasons = sorted(Counter(result.left_out["why"].to_pylist()).items())
         why = ", ".join(f"{some:,} {reason}" for reason, some in reasons)
         left_out = f"{count:,} {'more ' * more}row{'s' * (count > 1)} left out ({why})"
-    return [*filter(None, [result.note, left_out])]
+    seen = "" if result.seen is None else result.seen.words
+    return [*filter(None, [seen, result.note, left_out])]
 
 
 def unreadable_notes(unreadable: Sequence[pa.Table]) -> tuple[str, ...]:

@@ -34,6 +34,9 @@ def add_run(parser: Parser) -> None:
     run.add_argument("flow", metavar="MODULE:NAME", help="a flow, or a function that makes one, also of spark")
     add_final(run)
     add_output(run)
+    run.add_argument(
+        "--until", metavar="TRIGGER", help="of files, without Spark: end early, such as '90%% of files or 10 minutes'"
+    )
     run.add_argument("--table", metavar="URL", help="keep the result in a table, such as duckdb:shop.db#totals")
     run.add_argument(
         "--key", action="append", metavar="COLUMN", help="a column of the key of the table; may be repeated"
@@ -65,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     code = 0
     try:
         with failures_of(arguments.flow):
-            result = _result(flow)
+            result = _result(flow, arguments.until)
     except KeyboardInterrupt as interrupt:
         result, code = result_so_far(interrupt), INTERRUPTED
     give(rows_of(result, arguments.final), arguments, notes_of(result))
@@ -89,10 +92,10 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
-def _result(flow: Flow) -> Result:
-    """The result of a flow that ends."""
-    if not flow.source.engine.has_streams:
-        return flow.run()
+def _result(flow: Flow, until: str | None) -> Result:
+    """The result of a flow that ends, perhaps before all of its files are read."""
+    if until is not None or not flow.source.engine.has_streams:
+        return flow.run(until=until)
     groupings = last_groupings(flow)
     return Result(
         flow.df.toArrow(),
@@ -112,8 +115,9 @@ def _write_table(flow: Flow, arguments: argparse.Namespace) -> int:
                 f"--{name} is for rows that are shown, and those of {arguments.flow} go into the table: leave it out"
             )
     with failures_of(arguments.flow):
-        flow.to_table(arguments.table, arguments.key)
-    print(f"wrote {target_of(arguments.table)!r}", file=sys.stderr)
+        seen = flow.to_table(arguments.table, arguments.key, until=arguments.until)
+    of_what = "" if seen is None else f"; {seen.words}"
+    print(f"wrote {target_of(arguments.table)!r}{of_what}", file=sys.stderr)
     return 0
 
 
@@ -132,6 +136,7 @@ def _keep(flow: Flow, arguments: argparse.Namespace) -> int:
             trigger=trigger,
             same=arguments.same or (),
             query_name=arguments.query_name,
+            until=arguments.until,
         )
         with live, interrupts() as interrupted:
             if not arguments.available_now:

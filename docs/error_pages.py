@@ -46,6 +46,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "Changelogs": ("changelogs",),
     "Run on Spark": ("sparkops", "metrics"),
     "Accumulators on Spark": ("sparkops/stored",),
+    "End a job early": ("flows/early_end", "local/files_until"),
     "Restart a query": ("panes/state", "panes/shard", "flows/fingerprint"),
     "Keep a table": ("tables", "sparkops/tables"),
     "Change a running flow": (

@@ -41,19 +41,14 @@ def job_trigger(until: Trigger | str) -> Trigger:
     """
     trigger = as_trigger(_spoken(until) if isinstance(until, str) else until, "until=")
     for part in walk(trigger):
-        if not isinstance(part, FilesPercentile | AfterCount | AfterDelay | FirstOf | AllOf):
-            raise _unknown(part)
-        if isinstance(part, AfterDelay) and part.domain != "processing":
-            raise _unknown(part)
+        known = isinstance(part, FilesPercentile | AfterCount | AfterDelay | FirstOf | AllOf)
+        if not known or (isinstance(part, AfterDelay) and part.domain != "processing"):
+            raise InvalidArgument(
+                f"until= ends a whole job, which has no windows and no watermark, so {part!r} says nothing about it: "
+                "give FilesPercentile(90), AfterCount(1000), AfterDelay('10 minutes') of processing time, or FirstOf or "
+                "AllOf of these"
+            )
     return trigger
-
-
-def _unknown(part: Trigger) -> InvalidArgument:
-    return InvalidArgument(
-        f"until= ends a whole job, which has no windows and no watermark, so {part!r} says nothing about it: give "
-        "FilesPercentile(90), AfterCount(1000), AfterDelay('10 minutes') of processing time, or FirstOf or AllOf of "
-        "these"
-    )
 
 
 def _spoken(text: str) -> Trigger | str:

@@ -52,7 +52,8 @@ class Seen:
         result = "the whole result" if self.ended_by is None else "the result so far"
         part = " and a part of the next" if len(self.paths) > self.files else ""
         percent = 100 if self.ended_by is None else 1000 * self.files // self.all_files / 10
-        return f"{result}: {self.files:,} of {self.all_files:,} files{part}, {percent:g} %"
+        files = f"{self.files:,} of {self.all_files:,} file{'s' * (self.all_files != 1)}"
+        return f"{result}: {files}{part}, {percent:g} %"
 
 
 __all__ = ["Seen"]

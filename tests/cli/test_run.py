@@ -73,6 +73,17 @@ def test_a_run_gives_panes(mine: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert rows_of(capsys, "same", "--final") == [{"user": "ada"}] * 4
 
 
+def test_a_run_ends_early_and_says_of_which_share_its_rows_are(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "mine_to_run:same", "--until", "2 rows", "--json"]) == 0
+    said = capsys.readouterr()
+    assert [json.loads(line) for line in said.out.splitlines()] == [{"user": "ada"}] * 2
+    assert "the result so far: 0 of 1 file and a part of the next, 0 %" in said.err
+    assert main(["run", "mine_to_run:totals", "--until", "90% of files or 1 day", "--table", "parquet:early"]) == 0
+    assert capsys.readouterr().err == "wrote the Parquet folder early; the whole result: 1 of 1 file, 100 %\n"
+    assert main(["run", "mine_to_run:same", "--until", "watermark"]) == 1
+    assert "AfterWatermark(late=AfterCount(1)) says nothing about it" in capsys.readouterr().err
+
+
 def test_a_run_writes_a_file_or_a_table(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "mine_to_run:totals", "--final", "--output", "totals.parquet"]) == 0
     assert capsys.readouterr().err == "wrote 3 rows into totals.parquet\n"

@@ -174,7 +174,7 @@ def test_rule_104_until_that_never_fires_changes_nothing(seed: int, tmp_path: Pa
     assert result.seen is not None
     assert shown(result) == shown(flow.run())
     assert (result.seen.share, result.seen.ended_by) == (1.0, None)
-    assert result.seen.words == f"the whole result: {len(files)} of {len(files)} files, 100 %"
+    assert result.seen.words == f"the whole result: {len(files)} of {len(files)} file{'s' * (len(files) > 1)}, 100 %"
 
 
 class Clock:
@@ -244,7 +244,7 @@ def test_rule_105_a_large_file_ends_after_a_table_of_it(tmp_path: Path, monkeypa
     result = minutes(uc.flow(tmp_path)).run(until="1 hour")
     assert result.seen is not None
     assert (result.seen.files, result.seen.rows, len(result.seen.paths)) == (0, 6, 1)
-    assert result.seen.words == "the result so far: 0 of 1 files and a part of the next, 0 %"
+    assert result.seen.words == "the result so far: 0 of 1 file and a part of the next, 0 %"
     assert shown(result) == plain_minutes(rows[:6])
 
 

@@ -82,6 +82,8 @@ def _once(trigger: uc.Trigger) -> str | None:
             return f"after {length}{' of event time' if domain == 'event' else ''}"
         case uc.WatermarkPercentile(percent=percent):
             return f"after {percent} % of the sources"
+        case uc.FilesPercentile(percent=percent):
+            return f"after {percent} % of the files"
         case uc.Clearing(child=child) if not isinstance(child, uc.Clearing) and (text := _once(child)):
             return f"{text} and clear"
         case uc.Always():

@@ -22,6 +22,7 @@ from uncombine.triggers import as_trigger, can_fire_on_global, may_finish, perce
 LEAVES: list[uc.Trigger] = [
     uc.AfterWatermark(),
     uc.WatermarkPercentile(99.5),
+    uc.FilesPercentile(99.5),
     uc.AtPeriod("1 minute"),
     uc.AtPeriod("90 seconds", origin="2024-01-01T00:00:30Z", domain="event"),
     uc.AfterDelay("0 seconds"),
@@ -85,6 +86,8 @@ def test_triggers_of_other_settings_are_not_equal() -> None:
         (lambda: uc.WatermarkPercentile(0), "from 1 to 100"),
         (lambda: uc.WatermarkPercentile(101), "from 1 to 100"),
         (lambda: uc.WatermarkPercentile(0.9), "but is 0.9: write 90 for 90 %"),
+        (lambda: uc.FilesPercentile(0.9), r"FilesPercentile\(percent\): .* but is 0.9: write 90 for 90 %"),
+        (lambda: uc.FilesPercentile("90"), "from 1 to 100, but is '90'"),  # type: ignore[arg-type]
         (lambda: uc.AtPeriod("0 seconds"), r"AtPeriod\(period\): period must be longer than zero"),
         (lambda: uc.AfterDelay("-1 seconds"), "delay must be at least zero, but is '-1 second'"),
         (lambda: uc.AfterDelay(5), "5"),  # type: ignore[arg-type]
