@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..errors import InvalidArgument
 from ..triggers import Trigger
-from .early_end.job_triggers import job_trigger
+from .engine import ended_early
 from .result import Result
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ class Answers(ABC):
     """
 
     @abstractmethod
-    def _run(
-        self, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
-    ) -> Result:
+    def _run(self, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
         """The result of a run in this process, over the rows of a script if one is given, from a seed if one is."""
 
     @abstractmethod
@@ -87,12 +86,14 @@ class Answers(ABC):
         >>> totals.run(script).select(["total", "diff", "step"]).to_pylist()
         [{'total': 10, 'diff': 1, 'step': 2}]
         """
-        trigger = None if until is None else job_trigger(until)
-        if trigger is not None and script is not None:
+        if until is None:
+            return self._run(script, start)
+        if script is not None:
             raise InvalidArgument(
                 "until= ends the reading of files, and a script ends where you end it: give one of them"
             )
-        return self._run(script, start, trigger)
+        ended, seen = ended_early(self, until)
+        return replace(ended.run(start=start), seen=seen())
 
     def collect(self) -> list[dict[str, Any]]:
         """Run the flow in this process; its rows as a list of dicts, as `run().collect()` gives them."""

@@ -6,7 +6,7 @@ Guarded by tests/local/test_local_flows.py and tests/sparkops/test_flow.py.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -17,6 +17,8 @@ from ..errors import InvalidArgument
 from ..panes.stage import Stage, StageInput
 from ..triggers import Trigger
 from .changelog_reading import Reading
+from .early_end.job_triggers import job_trigger
+from .early_end.seen import Seen
 from .result import Result
 from .tuning import LiveQuery, TopicTarget
 
@@ -73,13 +75,8 @@ class Engine(ABC, Generic[FlowT]):
     """True if it can run a flow whose rows never end."""
 
     @abstractmethod
-    def run(
-        self, flow: FlowT, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
-    ) -> Result:
-        """The result of a flow in this process, over the rows of a script if one is given, from a seed if one is.
-
-        With `until` files are read until it fires; there is no script then.
-        """
+    def run(self, flow: FlowT, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
+        """The result of a flow in this process, over the rows of a script if one is given, from a seed if one is."""
 
     @abstractmethod
     def run_together(self, flows: Sequence[FlowT], script: Sequence[Any] | None) -> Sequence[Result]:
@@ -133,18 +130,8 @@ class Engine(ABC, Generic[FlowT]):
         )
 
     @abstractmethod
-    def to_table(
-        self,
-        flow: FlowT,
-        target: str,
-        keys: str | Sequence[str] | None,
-        query: LiveQuery | None,
-        until: Trigger | None = None,
-    ) -> Any:
-        """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it.
-
-        With `until` files are read until it fires, and the return value says how many were.
-        """
+    def to_table(self, flow: FlowT, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
+        """Write the result of a bounded flow into a table, or start the `query` that keeps that of a stream in it."""
 
     @abstractmethod
     def to_kafka(
@@ -152,9 +139,16 @@ class Engine(ABC, Generic[FlowT]):
     ) -> Any:
         """Write the result of a bounded flow into a topic, or start the `query` that writes each batch of a stream."""
 
+    def read_until(self, flow: FlowT, until: Trigger) -> tuple[FlowT, Callable[[], Seen | None]]:
+        """The flow over files that are read until a trigger fires, and what was seen of them when it has run."""
+        raise InvalidArgument(
+            "until= ends the reading of files in this process, and Spark reads those of this flow side by side: leave "
+            "spark= of uc.flow() out, or give it fewer files"
+        )
+
     @abstractmethod
-    def explain(self, flow: FlowT, until: Trigger | None = None) -> str:
-        """A text that says how the engine runs a flow, and why, and what ends its reading."""
+    def explain(self, flow: FlowT) -> str:
+        """A text that says how the engine runs a flow, and why."""
 
     @abstractmethod
     def draw(self, flow: FlowT) -> str:
@@ -195,4 +189,15 @@ class FlowSource(Source[FlowT]):
         return self.inputs
 
 
-__all__ = ["Engine", "FlowSource", "Source"]
+def ended_early(flow: Any, until: Trigger | str) -> tuple[Any, Callable[[], Seen | None]]:
+    """A flow whose files are read until a trigger fires, and what was seen of them when it has run."""
+    trigger, engine = job_trigger(until), flow.source.engine
+    if flow.source.streaming and engine.has_streams:
+        raise InvalidArgument(
+            "until= ends a job that has an end, and the rows of a stream have none: to_table(target, checkpoint=, "
+            'trigger={"availableNow": True}) ends when all rows that are there are in the table'
+        )
+    return engine.read_until(flow, trigger)
+
+
+__all__ = ["Engine", "FlowSource", "Source", "ended_early"]

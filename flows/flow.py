@@ -51,8 +51,8 @@ from ..triggers import Trigger, as_trigger
 from ..windows import Global, Length, Span, Window, as_window, span
 from ..windows.spans import positive
 from .answers import Answers
-from .early_end.job_triggers import job_trigger
-from .engine import FlowSource, Source
+from .early_end.job_triggers import job_trigger, words_of
+from .engine import FlowSource, Source, ended_early
 from .flow_steps import (
     FlowSteps,
     check_filters,
@@ -647,7 +647,11 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
 
     def explain(self, *, until: Trigger | str | None = None) -> str:
         """A text that says how the flow runs, and why; with `until=`, also what ends a run of it early."""
-        return self.source.engine.explain(self, None if until is None else job_trigger(until))
+        if until is None:
+            return self.source.engine.explain(self)
+        ended, _ = ended_early(self, until)
+        lines = [f"    {line}" for line in words_of(job_trigger(until))]
+        return "\n".join([ended.explain(), "  files are read one after the other until this fires:", *lines])
 
     def __repr__(self) -> str:
         return self.explain()
@@ -655,10 +659,8 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
     def _repr_html_(self) -> str:
         return self.source.engine.draw(self)
 
-    def _run(
-        self, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
-    ) -> Result:
-        return self.source.engine.run(self, script, start, until)
+    def _run(self, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
+        return self.source.engine.run(self, script, start)
 
     def _answer(self, way: str) -> Result:
         return self.source.engine.answer(self, way)

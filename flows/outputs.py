@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument
 from ..triggers import Trigger
-from .early_end.job_triggers import job_trigger
-from .engine import Source
+from .engine import Source, ended_early
 from .settings import Settings, check_ingress
 from .tuning import LiveQuery, TopicTarget
 
@@ -110,14 +109,10 @@ class Outputs:
         [10]
         """
         endless = self.source.streaming and self.source.engine.has_streams
-        ends = None if until is None else job_trigger(until)
-        if ends is not None and endless:
-            raise InvalidArgument(
-                'until= ends a job that has an end, and a stream has none: give trigger={"availableNow": True}, which '
-                "ends when all rows are in the table, or stop the query"
-            )
+        flow, seen = (self, lambda: None) if until is None else ended_early(self, until)
         query = LiveQuery.of(checkpoint, trigger, same, start, endless, query_name=query_name)
-        return self.source.engine.to_table(self, target, keys, query, ends)
+        live = self.source.engine.to_table(flow, target, keys, query)
+        return live if until is None else seen()
 
     def to_kafka(
         self,

@@ -6,7 +6,7 @@ Guarded by tests/local/test_local_flows.py and tests/test_doors.py.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,6 @@ from ..files.reading import LeaveOut, ignore
 from ..flows.changelog_reading import Reading
 from ..flows.description import description
 from ..flows.drawing import drawing
-from ..flows.early_end.job_triggers import words_of
 from ..flows.early_end.seen import Seen
 from ..flows.engine import Engine, Source
 from ..flows.flow import Flow
@@ -57,13 +56,8 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
     def engine(self) -> Engine[Flow]:
         return self
 
-    def run(
-        self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
-    ) -> Result:
-        if until is None:
-            return run(flow, script, start)
-        ended, reading = read_until(flow, until)
-        return replace(run(ended, script, start), seen=reading.seen)
+    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
+        return run(flow, script, start)
 
     def run_together(self, flows: Sequence[Flow], script: Sequence[Any] | None) -> Sequence[Result]:
         return run_together(flows, script)
@@ -87,22 +81,13 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
             "or give uc.flow() a DataFrame of Spark, or spark="
         )
 
-    def to_table(
-        self,
-        flow: Flow,
-        target: str,
-        keys: str | Sequence[str] | None,
-        query: LiveQuery | None,
-        until: Trigger | None = None,
-    ) -> Seen | None:
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> None:
         if query is not None:
             raise InvalidArgument(
                 "to_table() of a flow without Spark writes once: leave checkpoint= out, or give uc.flow() spark= and "
                 "streaming=True"
             )
-        ended, reading = (flow, None) if until is None else read_until(flow, until)
-        write_result(ended, target, keys, lambda settled: run(settled, None).panes)
-        return None if reading is None else reading.seen
+        write_result(flow, target, keys, lambda settled: run(settled, None).panes)
 
     def to_kafka(
         self, flow: Flow, target: TopicTarget, keys: str | Sequence[str] | None, query: LiveQuery | None
@@ -138,9 +123,32 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
     def draw(self, flow: Flow) -> str:
         return drawing(flow, f"runs in this process: {self.call}")
 
-    def explain(self, flow: Flow, until: Trigger | None = None) -> str:
-        if until is not None:
-            read_until(flow, until)
+    def read_until(self, flow: Flow, until: Trigger) -> tuple[Flow, Callable[[], Seen | None]]:
+        reading = ReadUntil(until)
+        files: dict[int, Source[Flow]] = {}
+        for source, _ in leaves_of(flow):
+            ended = source.ended_by(reading) if isinstance(source, SourceRows) else None
+            if ended is None:
+                raise InvalidArgument(
+                    f"until= ends the reading of files, and this flow reads {source.describe()}: give it fewer rows, "
+                    "and leave until= out"
+                )
+            files.setdefault(id(source), ended)
+        if len(files) > 1:
+            raise InvalidArgument(
+                f"until= ends the reading of one source of files, and this flow has {len(files)}: read them as one, "
+                "such as uc.Files([a, b]), or give each fewer files and leave until= out"
+            )
+
+        def over(one: Flow) -> Flow:
+            source = one.source
+            if source.inputs:
+                return replace(one, source=replace(source, inputs=tuple(map(over, source.inputs))))  # type: ignore[type-var]
+            return replace(one, source=files.get(id(source), source))
+
+        return over(flow), lambda: reading.seen
+
+    def explain(self, flow: Flow) -> str:
         lines = [f"A run in this process, without Spark: {self.call}.", *description(flow)]
         if self.has_rows:
             reason = why_not_final(graph_of(flow))
@@ -148,9 +156,6 @@ class WithoutSpark(Source[Flow], Engine[Flow], SourceRows):
                 reason = "more of them save nothing with so few rows"
             workers = "threads, as many as pyarrow.cpu_count()" if reason is None else f"one thread, because {reason}"
             lines.append(f"  rows are combined in {workers}")
-        if until is not None:
-            lines += ["  files are read one after the other until this fires:"]
-            lines += [f"    {line}" for line in words_of(until)]
         return "\n".join(lines)
 
 
@@ -195,31 +200,4 @@ class LocalSource(WithoutSpark):
         return [] if self.rows is None else [in_slices([self.rows.select(list(columns))])]
 
 
-def read_until(flow: Flow, until: Trigger) -> tuple[Flow, ReadUntil]:
-    """The flow over files that are read until a trigger fires, and their reading; raises for a flow of other rows."""
-    reading = ReadUntil(until)
-    files: dict[int, Source[Flow]] = {}
-    for source, _ in leaves_of(flow):
-        ended = source.ended_by(reading) if isinstance(source, SourceRows) else None
-        if ended is None:
-            raise InvalidArgument(
-                f"until= ends the reading of files, and this flow reads {source.describe()}: give it fewer rows, and "
-                "leave until= out"
-            )
-        files.setdefault(id(source), ended)
-    if len(files) > 1:
-        raise InvalidArgument(
-            f"until= ends the reading of one source of files, and this flow has {len(files)}: read them as one, such "
-            "as uc.Files([a, b]), or give each fewer files and leave until= out"
-        )
-
-    def over(one: Flow) -> Flow:
-        source = one.source
-        if source.inputs:
-            return replace(one, source=replace(source, inputs=tuple(map(over, source.inputs))))  # type: ignore[type-var]
-        return replace(one, source=files.get(id(source), source))
-
-    return over(flow), reading
-
-
-__all__ = ["LocalSource", "WithoutSpark", "read_until"]
+__all__ = ["LocalSource", "WithoutSpark"]

@@ -34,7 +34,6 @@ from ..panes.grouping.stage import GroupingStage
 from ..panes.join.stage import JoinStage
 from ..panes.state.pane_type import PANE
 from ..panes.state.seed import Seed
-from ..triggers import Trigger
 from .batches import write_table
 from .checkpoints.positions import in_shards, seed_at_start, started_at
 from .files_input import FilesInput
@@ -126,10 +125,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def replayed(self) -> Source[Flow]:
         return super().replayed() if self.streaming else replace(self, input=self.input.replayed())
 
-    def run(
-        self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None, until: Trigger | None = None
-    ) -> Result:
-        _refuse_until(flow, until)
+    def run(self, flow: Flow, script: Sequence[Any] | None, start: Seed | str | None = None) -> Result:
         _require_script(flow, script)
         return run(flow, script, start)
 
@@ -206,19 +202,10 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def draw(self, flow: Flow) -> str:
         return drawing(flow, f"runs on Spark: {'flow.write_stream(checkpoint=...)' if self.streaming else 'flow.df'}")
 
-    def explain(self, flow: Flow, until: Trigger | None = None) -> str:
-        _refuse_until(flow, until)
+    def explain(self, flow: Flow) -> str:
         return self.route(flow).explain()
 
-    def to_table(
-        self,
-        flow: Flow,
-        target: str,
-        keys: str | Sequence[str] | None,
-        query: LiveQuery | None,
-        until: Trigger | None = None,
-    ) -> Any:
-        _refuse_until(flow, until)
+    def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
         if flow.source.streaming:
             assert query is not None
             return live_table(flow, self.input.spark, self.route, target, keys, query)
@@ -257,17 +244,6 @@ class SparkSource(Source[Flow], Engine[Flow]):
 
     def _input(self, flow: Flow) -> Input:
         return flow.source.route_input if isinstance(flow.source, SparkSource) else self.route_input
-
-
-def _refuse_until(flow: Flow, until: Trigger | None) -> None:
-    """Raise if a trigger is to end the reading of files by Spark, whose tasks read them side by side."""
-    if until is not None and flow.source.streaming:
-        raise InvalidArgument(f"until= ends a job that has an end, and the rows of a stream have none: {_OF_A_STREAM}")
-    if until is not None:
-        raise InvalidArgument(
-            "until= ends the reading of files in this process, and Spark reads those of this flow side by side: leave "
-            "spark= of uc.flow() out, or give it fewer files"
-        )
 
 
 def _require_script(flow: Flow, script: object) -> None:

@@ -45,8 +45,8 @@ def job_trigger(until: Trigger | str) -> Trigger:
         if not known or (isinstance(part, AfterDelay) and part.domain != "processing"):
             raise InvalidArgument(
                 f"until= ends a whole job, which has no windows and no watermark, so {part!r} says nothing about it: "
-                "give FilesPercentile(90), AfterCount(1000), AfterDelay('10 minutes') of processing time, or FirstOf or "
-                "AllOf of these"
+                "give FilesPercentile(90), AfterCount(1000), AfterDelay('10 minutes') of processing time, or FirstOf "
+                "or AllOf of these"
             )
     return trigger
 

@@ -121,7 +121,7 @@ def test_a_row_of_the_reference_has_arguments_and_options(tool: Tool) -> None:
     assert names_by_job.row("Fixed").startswith("| `Fixed(size, ")
     assert "**options" not in names_by_job.row("Flow.window")
     assert ", allowed_lateness, " in names_by_job.row("Flow.window")
-    assert names_by_job.row("Flow.explain").startswith("| `Flow.explain()` | A text")
+    assert names_by_job.row("Flow.explain").startswith("| `Flow.explain(*, until=None)` | A text")
 
 
 def test_defaults_in_the_reference_are_values(tool: Tool) -> None:

@@ -157,7 +157,6 @@ class Mine(uc.UserTrigger):
         ("every 0 seconds", "longer than zero"),
         ("after 0 % of the sources", "from 1 to 100"),
         ("after 0 % of the files", "from 1 to 100"),
-        ("after 50 % of the fils", "did you mean 'files'"),
         ("every " + "9" * 1900 + " rows", "is not a trigger such as"),
         ("early", "is not a trigger such as"),
         ("early late every 5 rows", "is not a trigger such as"),
@@ -235,6 +234,8 @@ def test_a_flow_by_words_is_the_flow_by_classes() -> None:
     rows = uc.flow(pa.schema({"ts": pa.timestamp("us", "UTC"), "x": pa.int64()}))
     window = uc.Fixed("1 minute")
     for text, trigger in WORDS.items():
+        if isinstance(trigger, uc.FilesPercentile):  # which fires no window
+            continue
         mode: Any = "retracting_by_default" if "clear" in text else "accumulating"
         windowed = [rows.window(window, one, mode, allow_finish=True) for one in (text, trigger)]
         by_words, by_class = (one.combine(n=uc.Count()) for one in windowed)
