@@ -118,8 +118,14 @@ def shown(result: uc.Result) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("seed", seeds(64))
-def test_rule_104_the_result_is_that_of_the_first_rows(seed: int, tmp_path: Path) -> None:
+def test_rule_104_the_result_is_that_of_the_first_rows(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the sizes of tables are, of parts of files, and of what is read before its turn."""
     r = random.Random(seed)
+    monkeypatch.setattr(reading, "ROWS", r.choice([1, 2, 4, 1 << 20]))
+    monkeypatch.setattr(files_until, "PART_BYTES", r.choice([1, 1000, 32 << 20]))
+    monkeypatch.setattr(files_until, "AHEAD_BYTES", r.choice([0, 100, 64 << 20]))
     form = r.choice([*WRITERS])
     files, trigger = draw_files(r, tmp_path, form), draw_trigger(r)
     rows, done, ended = first_rows(files, trigger)
@@ -485,6 +491,22 @@ def test_sources_that_are_not_files_are_refused(tmp_path: Path) -> None:
             flow.explain(until="5 rows")
     with pytest.raises(InvalidArgument, match="a script ends where you end it"):
         uc.flow(tmp_path / "a").run([uc.Elements(rows)], until="5 rows")
+
+
+def test_spark_refuses_it_and_says_what_to_do(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    some_files(tmp_path / "in")
+    bounded = minutes(uc.flow(tmp_path / "in", spark=spark))
+    stream = minutes(uc.flow(tmp_path / "in", spark=spark, streaming=True, watermark="1 minute"))
+    for flow, sentence in ((bounded, "leave spark= of"), (stream, "the rows of a stream have none")):
+        with pytest.raises(InvalidArgument, match=sentence):
+            flow.run(until="5 rows")
+        with pytest.raises(InvalidArgument, match=sentence):
+            flow.explain(until="5 rows")
+        with pytest.raises(InvalidArgument, match=sentence):
+            flow.to_table(f"parquet:{tmp_path}/out", until="90 % of the files")
+    with pytest.raises(InvalidArgument, match="a script ends where you end it"):
+        bounded.run([], until="5 rows")
 
 
 def test_a_window_does_not_wait_for_files(tmp_path: Path) -> None:
