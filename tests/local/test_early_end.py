@@ -143,6 +143,19 @@ def test_rule_104_the_result_is_that_of_the_first_rows(
     assert list(seen.paths) == [*files][: done + part]
 
 
+@pytest.mark.parametrize("count", range(1, 15))
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_rule_104_a_count_is_exact_in_any_table_of_a_file(
+    count: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "ROWS", most)
+    rows = [{"ts": n, "user": "a", "x": n, "diff": 1} for n in range(14)]
+    WRITERS["parquet"](rows[:5], tmp_path / "1.parquet")
+    WRITERS["parquet"](rows[5:], tmp_path / "2.parquet")
+    result = uc.flow(tmp_path).select("x").run(until=uc.AllOf(uc.AfterCount(count), uc.AfterCount(2)))
+    assert result["x"].to_pylist() == list(range(max(count, 2)))
+
+
 BUILDS: dict[str, Callable[[uc.Flow], uc.Flow]] = {
     "rows": lambda rows: rows.select("ts", "user", "x"),
     "sessions": lambda rows: rows.window("sessions 10 seconds").combine(by="user", total=uc.Sum("x")),
