@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+from broadcast_flows import draw_alone
 from row_steps import SCHEMA, SECOND, draw_flow, draw_rows, draw_step, ledger, script_of
 
 import uncombine as uc
@@ -18,16 +19,22 @@ def plain_source(name: str, options: dict[str, Any]) -> uc.Flow:
 
 
 class Reminder:
-    """Emits the last row of each key again a minute of processing time after it."""
+    """Emits the latest row of each key again a minute of processing time after a row.
 
-    output = state = pa.schema({"id": pa.int64(), "x": pa.int64()})
+    The order of the rows of one key and time does not count: those of a step before come from several shards.
+    """
+
+    output = pa.schema({"id": pa.int64(), "x": pa.int64()})
+    state = pa.schema({"at": pa.int64(), "id": pa.int64(), "x": pa.int64()})
 
     def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: Any) -> None:
-        state |= {"id": row["id"], "x": row["x"]}
+        found = {"at": ctx.time, "id": row["id"] or 0, "x": row["x"] or 0}
+        if state["at"] is None or tuple(found.values()) > (state["at"], state["id"], state["x"]):
+            state |= found
         ctx.set_timer("again", ctx.processing_time + 60 * SECOND, "processing")
 
     def on_timer(self, tag: str, ctx: Any) -> None:
-        ctx.emit(ctx.state)
+        ctx.emit({"id": ctx.state["id"], "x": ctx.state["x"]})
 
 
 def waiting(r: random.Random, flow: uc.Flow) -> uc.Flow:
@@ -55,6 +62,8 @@ def tables_together(
         grown.append(draw_step(r, r.choice(grown)))
     if r.random() < 0.4:
         grown += ledger(r.choice(grown))
+    if len(roots) > 1 and r.random() < 0.4:
+        grown.append(draw_alone(r, [r.choice(grown), r.choice(roots)]))
     flows = {}
     for place in range(r.randrange(2, 5)):
         base = r.choice(grown)
