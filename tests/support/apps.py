@@ -105,9 +105,9 @@ def spark_home(folder: Path) -> Path:
     return folder
 
 
-def finished(out: Path, *arguments: object) -> None:
+def finished(out: Path, *arguments: object, script: str = KILLED) -> None:
     """The application, run to its good end."""
-    with running(out, *arguments) as app:
+    with running(out, *arguments, script=script) as app:
         app.process.wait()
         assert app.process.returncode == 0, app.said()
 
