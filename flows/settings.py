@@ -129,8 +129,7 @@ def _check_processing_time(name: str, schema: pa.Schema) -> None:
 
 def check_sources(leaves: Sequence[tuple[Any, Settings]], who: str) -> None:
     """Raise unless flows over these sources can run as one; `leaves` has each source and how it is read."""
-    kinds = {type(source) for source, _ in leaves}
-    if len(kinds) > 1:
+    if len({source.engine.has_streams for source, _ in leaves}) > 1:
         raise InvalidArgument(f"{who} takes flows of one engine, and these are local and on Spark: build all on one")
     if leaves[0][0].engine.has_streams and len({source.streaming for source, _ in leaves}) > 1:
         raise InvalidArgument(

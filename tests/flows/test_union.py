@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 from decimal import Decimal
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from seeds import seeds
 
@@ -286,3 +289,36 @@ def test_random_unions_against_pandas(seed: int) -> None:
         return rows.groupby(["k", "side", start], dropna=False).x.sum(min_count=1)
 
     check_flow(sums, expected, examples=4, seed=seed, rows=30)
+
+
+PAIRS: dict[str, Any] = {
+    "union": lambda a, b: uc.union(a, b).window("10 s").combine(by="k", n=uc.Count(), total=uc.Sum("x")),
+    "join": lambda a, b: a.join(b, on="k", within=("0 s", "5 s")),
+    "join_asof": lambda a, b: a.join_asof(b, by="k"),
+    "join_rolling": lambda a, b: a.join_rolling(b, "10 s", by="k").combine(total=uc.Sum("x")),
+}
+
+
+@pytest.mark.parametrize("step", PAIRS)
+def test_files_tables_and_frames_meet_in_one_flow(step: str, tmp_path: Path) -> None:
+    r = random.Random(step)
+    tables = [
+        pa.table(
+            {
+                "ts": pa.array([r.randrange(100) * 1_000_000 for _ in range(40)], TIME),
+                "k": [r.choice("abc") for _ in range(40)],
+                "x": [r.randrange(9) for _ in range(40)],
+            }
+        )
+        for _ in range(2)
+    ]
+    for place, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+    kinds: list[Any] = [lambda place: tables[place], lambda place: tables[place].to_pandas()]
+    kinds += [lambda place: tables[place].to_pylist(), lambda place: str(tmp_path / f"{place}.parquet")]
+    found = set()
+    for one, other in product(kinds, kinds):
+        rows = PAIRS[step](uc.flow(one(0)), uc.flow(other(1))).run().to_arrow()
+        rows = rows.drop_columns([name for name in ("pane",) if name in rows.column_names])
+        found.add(repr(sorted(map(repr, rows.to_pylist()))))
+    assert len(found) == 1
