@@ -89,7 +89,7 @@ def draw_dense(picture: Picture, axes: Any, places: Labels) -> None:
     axes.scatter(
         extent[0] + (xs + 0.5) * (extent[1] - extent[0]) / columns,
         extent[2] + (ys + 0.5) * (extent[3] - extent[2]) / rows,
-        s=(CELL / 2) ** 2, color=RED, linewidth=0, zorder=7,
+        s=16, color=RED, linewidth=0, zorder=7,
     )  # fmt: skip
     if len({pane.key for pane in last}) > 1:
         return  # a value would not say whose it is

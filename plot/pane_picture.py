@@ -243,7 +243,7 @@ def _draw_points(points: Sequence[Point], axes: Any, size: float) -> None:
             zorder=5,
         )  # fmt: skip
         if dropped:
-            axes.scatter(xs, ys, s=size * 1.8, marker="x", color=RED, linewidth=1.8, zorder=6)
+            axes.scatter(xs, ys, s=max(size * 1.8, 36), marker="x", color=RED, linewidth=1.6, zorder=8)
 
 
 def _legend(picture: Picture, written: Collection[str], labels: str | Collection[str]) -> list[Any]:
