@@ -35,10 +35,17 @@ def rows_of(result: Result, final: bool) -> pa.Table:
     ([5, 5, 7], [7])
     """
     if not final:
-        return flat_panes(result.panes.drop_columns([name for name in ("step",) if name in result.column_names]))
+        panes = result.panes.drop_columns([name for name in ("step",) if name in result.column_names])
+        return _in_utc(flat_panes(panes))
     rows, weight = result.table(flat=True), result.weight
     plain = weight in rows.column_names and pc.all(pc.equal(rows[weight], 1)).as_py() is not False
-    return rows.drop_columns([weight]) if plain else rows
+    return _in_utc(rows.drop_columns([weight]) if plain else rows)
+
+
+def _in_utc(rows: pa.Table) -> pa.Table:
+    """The rows, in which times that a combiner has taken from a column with a zone are in UTC, as all others are."""
+    kinds = [f.with_type(pa.timestamp("us", "UTC")) if getattr(f.type, "tz", None) else f for f in rows.schema]
+    return rows.cast(pa.schema(kinds))
 
 
 def notes_of(result: Result, more: bool = False) -> list[str]:

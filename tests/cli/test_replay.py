@@ -232,9 +232,18 @@ def test_a_combiner_takes_the_times_and_not_their_texts(tmp_path: Path, capsys: 
 
 def test_rows_that_arrive_together_are_told(events: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", events, *REPLAY, "--steps", "2"]) == 0
-    assert "rows arrived 2 at a time: --steps 4 replays each alone" in capsys.readouterr().err
+    assert (
+        "rows arrived 2 at a time, which can make other rows late: --steps 4 replays each alone"
+        in capsys.readouterr().err
+    )
     assert main(["replay", events, *REPLAY]) == 0
     assert "at a time" not in capsys.readouterr().err
+    ordered = ["--in-order", "--final", "--steps", "2", "--json"]
+    assert main(["replay", events, *REPLAY, *ordered, "--trigger", "each row"]) == 0
+    steps = capsys.readouterr()
+    assert "at a time" in steps.err
+    assert main(["replay", events, *REPLAY, *ordered]) == 0
+    assert capsys.readouterr() == (steps.out, steps.err.partition("\n")[2])
 
 
 def test_files_of_a_folder_come_by_their_names_or_by_their_times(
