@@ -261,6 +261,8 @@ def _holder(state: Checkpoint, step: StoredStep) -> str:
     name = "its source" if first["source"] in (None, of) else f"source {first['source']}"
     where = f" of input {first['input']}{f' ({of})' if of else ''}" if len(inputs) > 1 else ""
     more = f" and {others} more have" if others else " has"
+    if first["watermark"] is None:
+        return f" because {name}{where}{' and others have' if others else ' has'} not reported a time yet"
     since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"
     latest = max((row["last_report"] for row in sources if row["last_report"] is not None), default=None)
     if since and latest is not None and latest > first["last_report"]:

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import StateMismatch
-from ...windows.times import MAX_TIME
+from ...windows.times import MAX_TIME, MIN_TIME
 from .watermarks import InputWatermarks, Read, Watermarks
 
 _LATENESS = re.compile(r"[0-9]{1,19}")
 """The text of an allowed lateness, in microseconds; earlier versions did not note it."""
 
-_IDLE_AFTER = re.compile(r"\bidle_after=(None|'[^']*')")
+_IDLE_AFTER = re.compile(r"(, )?\bidle_after=(None|'[^']*')")
 """The part of the text of a strategy that names no source."""
 
 OF_A_STEP = "the stage before"
@@ -36,7 +36,7 @@ def read_extra(text: bytes) -> dict[str, Any]:
         sources = [source for one in inputs for source in one["sources"]]
         numbers = [one[name] for one in (marks, *inputs) for name in ("least", "now")]
         numbers += [number for _, *both in sources for number in (*both, *[0] * (2 - len(both)))]
-        numbers += [one.get(name, MAX_TIME) for one in inputs for name in ("hold", "idle_after")]
+        numbers += [one.get(name, MAX_TIME) for one in inputs for name in ("hold", "idle_after", "since")]
         reads = [read for one in inputs for read in one.get("reads", [])]
         numbers += [number for _, offset, end, _ in reads for number in (offset, end)]
         numbers += [0 if extra["timer"] is None else extra["timer"]]
@@ -119,17 +119,41 @@ def _joined(several: Sequence[Watermarks], fresh: Watermarks, of_step: bool) -> 
         least=max(marks.least for marks in several),
         now=max(marks.now for marks in several),
         hold=min(marks.hold for marks in several),
+        since=max(marks.since for marks in several),
         reads=max((marks.reads for marks in several), key=lambda reads: sum(read.offset for read in reads.values())),
     )
+
+
+def stored_inputs(extra: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The watermarks of each input as they are stored, in which one that has not reported is a source without a time.
+
+    >>> unheard = stored(InputWatermarks((Watermarks(since=3), Watermarks({"a": (5, 7)})), 5, 7), ["Monotonic()"] * 2)
+    >>> [one["sources"] for one in stored_inputs(unheard)] == [[[None, MIN_TIME, 3]], [["a", 5, 7]]]
+    True
+    """
+    inputs = extra["inputs"] if "inputs" in extra else [extra["marks"]]
+    strategies = extra["strategies"] if "strategies" in extra else [extra["strategy"]]
+    return [
+        {**one, "sources": one["sources"] or [[None, MIN_TIME, one.get("since", extra["marks"]["now"])]]}
+        if strategy != OF_A_STEP
+        else one
+        for one, strategy in zip(inputs, strategies, strict=True)
+    ]
+
+
+def is_idle(marks: Mapping[str, Any], source: str | None, last: int, now: int) -> bool:
+    """True if a source of stored watermarks, whose last report was then, has been silent too long, or is told so."""
+    told = any(name == source and idle for name, _, _, idle in marks.get("reads", ()))
+    return told or (marks.get("idle_after") is not None and now - last >= marks["idle_after"])
 
 
 def _sources_as(strategy: str) -> str:
     """The text of a strategy without the part that neither names its sources nor says how far they have come.
 
     >>> _sources_as("PerSource(column='s', lag='0 seconds', idle_after='15 seconds')")
-    "PerSource(column='s', lag='0 seconds', idle_after=...)"
+    "PerSource(column='s', lag='0 seconds')"
     """
-    return _IDLE_AFTER.sub("idle_after=...", strategy)
+    return _IDLE_AFTER.sub("", strategy)
 
 
 def _input(marks: Watermarks) -> dict[str, Any]:
@@ -138,14 +162,16 @@ def _input(marks: Watermarks) -> dict[str, Any]:
     # For those who look into a checkpoint; a flow says it itself.
     idle = {} if marks.idle_after is None else {"idle_after": marks.idle_after}
     reads = {"reads": [[name, *read] for name, read in marks.reads.items()]} if marks.reads else {}
-    return {"sources": sources, "least": marks.least, "now": marks.now, **hold, **idle, **reads}
+    since = {} if sources or marks.since == MIN_TIME else {"since": marks.since}
+    return {"sources": sources, "least": marks.least, "now": marks.now, **hold, **idle, **reads, **since}
 
 
 def _restored(fresh: Watermarks, marks: Mapping[str, Any], same: bool) -> Watermarks:
     sources = {name: (time, last) for name, time, last in marks["sources"]} if same else fresh.sources
     hold = marks.get("hold", MAX_TIME)
     reads = {name: Read(*read) for name, *read in marks.get("reads", [])} if same else {}
-    return replace(fresh, sources=sources, least=marks["least"], now=marks["now"], hold=hold, reads=reads)
+    since = marks.get("since", MIN_TIME) if same else MIN_TIME
+    return replace(fresh, sources=sources, least=marks["least"], now=marks["now"], hold=hold, reads=reads, since=since)
 
 
-__all__ = ["OF_A_STEP", "read_extra", "restored", "stored", "together"]
+__all__ = ["OF_A_STEP", "is_idle", "read_extra", "restored", "stored", "stored_inputs", "together"]

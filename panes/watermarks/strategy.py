@@ -8,14 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from ...combiners.rows.columns import flat
 from ...errors import NamedOptions, TypeMismatch, require_column
-from ...windows import Span, time_column
+from ...windows import Span, span, time_column
 from ...windows.times import MIN_TIME
 from ..parcels import MARKS
 
@@ -50,6 +50,9 @@ class WatermarkStrategy(NamedOptions, ABC):
     [{'n': 1, 'step': 1}]
     """
 
+    _unsaid: ClassVar[Sequence[str]] = ("sources", "for_all")
+    """The options that the repr says only where they are given."""
+
     NONE = MIN_TIME
     """The report of a row that reports no time, and the time of a row without a usable event time."""
 
@@ -60,8 +63,9 @@ class WatermarkStrategy(NamedOptions, ABC):
 
     @property
     def idle(self) -> Span | None:
-        """The processing time without a row after which a source is idle; None if it never is."""
-        return None
+        """The processing time without a row after which a source is idle: `idle_after`; None if it never is."""
+        after = getattr(self, "idle_after", None)
+        return None if after is None else span(after)
 
     @property
     def sources(self) -> Sequence[str] | None:
@@ -126,9 +130,7 @@ class WatermarkStrategy(NamedOptions, ABC):
 
     def __repr__(self) -> str:
         options = {f.name: getattr(self, f.name) for f in fields(self)} if is_dataclass(self) else vars(self)
-        shown = {
-            name: value for name, value in options.items() if not (name in ("sources", "for_all") and value is None)
-        }
+        shown = {name: value for name, value in options.items() if not (name in self._unsaid and value is None)}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 

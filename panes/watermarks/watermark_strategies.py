@@ -23,15 +23,21 @@ from .strategy import WatermarkStrategy
 class BoundedLag(WatermarkStrategy):
     """The watermark is the latest event time seen, less `lag`.
 
+    A source without rows for `idle_after` of processing time is idle: beside others, as in a union, it no longer holds
+    the watermark back.
+
     >>> import uncombine as uc
-    >>> uc.BoundedLag("10 minutes")
-    BoundedLag(lag='10 minutes')
+    >>> uc.BoundedLag("10 minutes"), uc.BoundedLag("10 minutes", idle_after="1 hour")
+    (BoundedLag(lag='10 minutes'), BoundedLag(lag='10 minutes', idle_after='1 hour'))
     """
 
     lag: Span | str
+    idle_after: Span | str | None = None
+    _unsaid = ("idle_after",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lag", _not_negative(self.lag, "BoundedLag(lag=)"))
+        _check_idle_after(self)
 
     def reports(self, rows: pa.Table, times: np.ndarray) -> tuple[pa.Array | None, np.ndarray]:
         return None, _behind(times, span(self.lag))
@@ -41,10 +47,18 @@ class BoundedLag(WatermarkStrategy):
 class Monotonic(WatermarkStrategy):
     """Rows come in the order of their event times, so the watermark is the latest of them.
 
+    A source without rows for `idle_after` of processing time is idle, as in `BoundedLag`.
+
     >>> import uncombine as uc
     >>> uc.Monotonic()
     Monotonic()
     """
+
+    idle_after: Span | str | None = None
+    _unsaid = ("idle_after",)
+
+    def __post_init__(self) -> None:
+        _check_idle_after(self)
 
     def reports(self, rows: pa.Table, times: np.ndarray) -> tuple[pa.Array | None, np.ndarray]:
         return None, times
@@ -71,17 +85,12 @@ class PerSource(WatermarkStrategy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lag", _not_negative(self.lag, "PerSource(lag=)"))
-        if self.idle_after is not None:
-            object.__setattr__(self, "idle_after", _not_negative(self.idle_after, "PerSource(idle_after=)"))
+        _check_idle_after(self)
         object.__setattr__(self, "sources", _names(self.sources, "PerSource(sources=)"))
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
-
-    @property
-    def idle(self) -> Span | None:
-        return None if self.idle_after is None else span(self.idle_after)
 
     def reports(self, rows: pa.Table, times: np.ndarray) -> tuple[pa.Array | None, np.ndarray]:
         return flat(rows[self.column]), _behind(times, span(self.lag))
@@ -112,8 +121,7 @@ class Punctuated(WatermarkStrategy):
     for_all: str | None = None
 
     def __post_init__(self) -> None:
-        if self.idle_after is not None:
-            object.__setattr__(self, "idle_after", _not_negative(self.idle_after, "Punctuated(idle_after=)"))
+        _check_idle_after(self)
         object.__setattr__(self, "sources", _names(self.sources, "Punctuated(sources=)"))
         for name in ("sources", "for_all"):
             if getattr(self, name) is not None and self.source is None:
@@ -124,10 +132,6 @@ class Punctuated(WatermarkStrategy):
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.column,) if self.source is None else (self.column, self.source)
-
-    @property
-    def idle(self) -> Span | None:
-        return None if self.idle_after is None else span(self.idle_after)
 
     def check(self, schema: pa.Schema) -> None:
         super().check(schema)
@@ -223,6 +227,13 @@ def _names(value: Sequence[str] | None, what: str) -> tuple[str, ...] | None:
 
 def _behind(times: np.ndarray, lag: Span) -> np.ndarray:
     return np.where(times > MIN_TIME + int(lag), times - int(lag), MIN_TIME)
+
+
+def _check_idle_after(strategy: BoundedLag | Monotonic | PerSource | Punctuated) -> None:
+    """Take the length of time after which a source is idle, which may be a text."""
+    if strategy.idle_after is not None:
+        what = f"{type(strategy).__name__}(idle_after=)"
+        object.__setattr__(strategy, "idle_after", _not_negative(strategy.idle_after, what))
 
 
 def _not_negative(value: Span | str, what: str) -> Span:

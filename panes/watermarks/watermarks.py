@@ -23,6 +23,10 @@ class Read(NamedTuple):
     idle: bool
 
 
+_REACHED = ("sources", "least", "hold", "reads", "since")
+"""What watermarks have come to, beside the options that they have from a flow."""
+
+
 @dataclass(frozen=True)
 class Watermarks:
     """The event time that each source has reached, and the processing time of its last report; a value.
@@ -51,6 +55,8 @@ class Watermarks:
     """The least time of rows that are there and not read yet: a report of a later time counts for this time."""
     reads: Mapping[str, Read] = field(default_factory=dict)
     """The place to which each source has been read, where the one who reads them says so, and says which are idle."""
+    since: int = MIN_TIME
+    """The first processing time, from which an input waits for its first report; noted where it can become idle."""
 
     @classmethod
     def of_step(cls, shards: Iterable[str], back: int = 0) -> Watermarks:
@@ -130,7 +136,8 @@ class Watermarks:
             sources = {
                 name: (t, now if (t, last) == (MIN_TIME, MIN_TIME) else last) for name, (t, last) in sources.items()
             }
-        return replace(self, sources=sources, now=now)
+        since = now if self.since == MIN_TIME and self.idle_after is not None and not sources else self.since
+        return replace(self, sources=sources, now=now, since=since)
 
     @property
     def counted(self) -> list[tuple[int, int]]:
@@ -142,15 +149,18 @@ class Watermarks:
 
     @property
     def idle(self) -> bool:
-        """True if there are sources, and all are idle."""
-        return bool(self.sources) and not self.active
+        """True if all sources are idle, or there is none yet, and none has reported for too long."""
+        return not self.active if self.sources else self.since > MIN_TIME and self.is_idle(self.since)
 
     @property
     def next_idle(self) -> int:
         """The next processing time at which a source becomes idle; the end of time if none does."""
         if self.idle_after is None:
             return MAX_TIME
-        idle = (last + self.idle_after for time, last in self.counted if (time, last) != (MIN_TIME, MIN_TIME))
+        lasts = [last for time, last in self.counted if (time, last) != (MIN_TIME, MIN_TIME)]
+        if not self.sources and self.since > MIN_TIME:
+            lasts = [self.since]
+        idle = (last + self.idle_after for last in lasts)
         return min((t for t in idle if t > self.now), default=MAX_TIME)
 
     def percentile(self, percent: float) -> int:
@@ -160,7 +170,9 @@ class Watermarks:
     @property
     def reached(self) -> list[int]:
         """The times that count for percentiles: of all sources that are not idle, or of the one step."""
-        return self.active if self.sources and not self.shards else [self.least]
+        if self.shards or not self.sources:
+            return [] if self.idle else [self.least]
+        return self.active
 
     @property
     def active(self) -> list[int]:
@@ -203,8 +215,8 @@ class Watermarks:
 class InputWatermarks:
     """The watermark of a shard: the least of its inputs that are not idle.
 
-    An input that has never reported holds the watermark. When all inputs are idle the watermark stays. It never goes
-    back.
+    An input that has never reported holds the watermark, until it has been silent for too long. When all inputs are
+    idle the watermark stays. It never goes back.
 
     >>> w = InputWatermarks((Watermarks(), Watermarks())).told([[(None, 10)], []], now=0)
     >>> w.least == MIN_TIME, w.told([[], [(None, 30)]], now=1).least
@@ -238,7 +250,9 @@ class InputWatermarks:
         inputs = tuple(
             own
             if one is None
-            else replace(own, sources=one.sources, least=one.least, hold=one.hold, reads=one.reads, now=self.now)
+            else replace(
+                own, sources=one.sources, least=one.least, hold=one.hold, reads=one.reads, since=one.since, now=self.now
+            )
             for own, one in pairs
         )
         # All can be idle, and then none moves the watermark.

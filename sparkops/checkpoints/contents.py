@@ -28,7 +28,7 @@ from ...flows.fingerprint.differences import number_of, words_of
 from ...panes.state.manifest import Manifest, bytes_of, extra_of
 from ...panes.state.operator_state import Counts, OperatorState
 from ...panes.state.seed import Seed
-from ...panes.watermarks.stored_watermarks import OF_A_STEP, read_extra
+from ...panes.watermarks.stored_watermarks import OF_A_STEP, is_idle, read_extra, stored_inputs
 from ...windows.times import MIN_TIME
 from ..query_log import last_commit
 from ..session import session
@@ -300,9 +300,8 @@ class _StoredShards:
     def sources(self) -> Iterator[dict[str, Any]]:
         """The sources of each input of the step."""
         extra = self.extra
-        inputs = extra["inputs"] if "inputs" in extra else [extra["marks"]]
-        now = extra["marks"]["now"]
-        awake = [time for one in inputs for name, time, last in one["sources"] if not _is_idle(one, name, last, now)]
+        inputs, now = stored_inputs(extra), extra["marks"]["now"]
+        awake = [time for one in inputs for name, time, last in one["sources"] if not is_idle(one, name, last, now)]
         least = min(awake, default=MIN_TIME)
         texts = extra["made_by"].get("inputs")
         for place, one in enumerate(inputs, 1):
@@ -310,7 +309,7 @@ class _StoredShards:
             own = None if texts is None else input_name(texts[place - 1])
             own = None if own == "source" else own  # the word for one without a name
             for source, time, last in self._sources(place - 1, one["sources"]):
-                idle, read = _is_idle(one, source, last, now), reads.get(source, (None, None))
+                idle, read = is_idle(one, source, last, now), reads.get(source, (None, None))
                 yield {
                     "step": self.step.number,
                     "input": place,
@@ -322,12 +321,6 @@ class _StoredShards:
                     "offset": read[0],
                     "end": read[1],
                 }
-
-
-def _is_idle(marks: Mapping[str, Any], source: str | None, last: int, now: int) -> bool:
-    """True if a source of these watermarks, whose last report was then, has been silent for too long, or is told so."""
-    told = any(name == source and idle for name, _, _, idle in marks.get("reads", ()))
-    return told or (marks.get("idle_after") is not None and now - last >= marks["idle_after"])
 
 
 @contextmanager

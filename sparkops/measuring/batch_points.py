@@ -113,9 +113,10 @@ def _of_sources(here: tuple[str, str, str], stage: StageProgress) -> Iterator[Po
         yield Point(of.SOURCE_IDLE, at, int(source.idle))
         if source.watermark is not None:
             yield Point(of.SOURCE_TIME, at, source.watermark.timestamp())
-            if stage.latest is not None:
-                lag = max(stage.latest - source.watermark, timedelta(0))
-                yield Point(of.SOURCE_LAG, at, lag.total_seconds())
+        # One that has not reported yet holds the watermark where it is.
+        reached = source.watermark or (None if source.idle else stage.watermark)
+        if reached is not None and stage.latest is not None:
+            yield Point(of.SOURCE_LAG, at, max(stage.latest - reached, timedelta(0)).total_seconds())
 
 
 METRICS = QueryMetrics()

@@ -283,17 +283,18 @@ class ShardProcessor:
 def sources_text(marks: InputWatermarks, strategies: Sequence[str]) -> str:
     """The sources of a step that hold its watermark or are next, as JSON: input, name, time, last report, and if idle.
 
-    Those of a topic have their offset and their end, too. They are the same for all shards.
+    Those of a topic have their offset and their end, too. An input that has not reported is a source without a time.
+    They are the same for all shards.
 
     >>> one = InputWatermarks((Watermarks({"a": (5, 7), "b": (3, 7)}),), 3, 7)
     >>> sources_text(one, ["BoundedLag()"])
     '[[1, "b", 3, 7, false], [1, "a", 5, 7, false]]'
     """
     rows = (
-        (place, name, time, last, one.idles(name), *one.reads.get(name or "", ())[:2])
+        (place, name, time, last, one.idles(name) if one.sources else one.idle, *one.reads.get(name or "", ())[:2])
         for place, (one, strategy) in enumerate(zip(marks.inputs, strategies, strict=True), 1)
         if strategy != OF_A_STEP
-        for name, (time, last) in one.sources.items()
+        for name, (time, last) in (one.sources or {None: (MIN_TIME, one.since)}).items()
     )
     return json.dumps(nsmallest(MOST_SOURCES, rows, key=lambda row: (row[4], row[2], str(row[1]))))
 

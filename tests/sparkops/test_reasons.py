@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -140,6 +141,44 @@ def test_a_live_table_is_asked_and_an_input_of_a_join_is_named(spark: SparkSessi
     assert [(one["input"], one["source"]) for one in sources if one["step"] == 1] == [(1, "left"), (2, "right")]
     assert "of user='a' has 1 row and has not been shown: it waits until the watermark, which is " in said
     assert "because its source of input 2 (right) has had no later time since" in said
+
+
+def test_an_input_that_has_not_reported_is_a_source_that_holds_the_watermark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Until the strategy that it has later says for how long."""
+
+    def counts(**idle: str) -> uc.Flow:
+        lag = uc.BoundedLag("30 seconds", **idle)
+        folders = {
+            name: uc.Files(str(tmp_path / name), format="parquet", schema=SCHEMA, order="name")
+            for name in ("web", "app")
+        }
+        options: dict[str, Any] = {"spark": spark, "streaming": True, "watermark": lag, "tuning": uc.Tuning(shards=2)}
+        flows = [uc.flow(files, name=name, **options) for name, files in folders.items()]
+        return uc.union(*flows).window("1 minute").combine(n=uc.Count())
+
+    put(tmp_path / "web", "a", [(0, "a", 1), (400, "b", 2)])
+    (tmp_path / "app").mkdir()
+    query = counts().write_stream(checkpoint=tmp_path / "c").format("noop").trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = uc.progress(query.recentProgress[-1])
+    assert progress is not None
+    told = [(one.input, one.name, one.watermark, one.idle) for one in progress.stages[0].sources]
+    assert told == [(2, "app", None, False), (1, "web", at(370), False)]
+    found = uc.checkpoint(tmp_path / "c", spark=spark).sources().to_pylist()
+    assert [(one["source"], one["watermark"], one["holds"]) for one in found] == [
+        ("web", at(370), False),
+        ("app", None, True),
+    ]
+    said = uc.why(tmp_path / "c", window="1970-01-01")
+    assert "because its source of input 2 (app) has not reported a time yet" in said
+    for name in "bcd":  # the first batch under the strategy is that from which the input waits
+        put(tmp_path / "web", name, [(400, "b", 2)])
+        ran(counts(idle_after="1 millisecond"), tmp_path / "c")
+    found = uc.checkpoint(tmp_path / "c", spark=spark).sources().to_pylist()
+    assert [(one["source"], one["holds"], one["idle"]) for one in found][1] == ("app", False, True)
+    assert uc.checkpoint(tmp_path / "c", spark=spark).steps[0].watermark == at(370)
 
 
 def test_without_a_window_it_is_the_one_that_waits_longest(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import random
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from seeds import seeds
 
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch, UnknownColumn
+from uncombine.panes.watermarks.stored_watermarks import restored, stored
 from uncombine.panes.watermarks.watermark_strategies import strategy_of
 from uncombine.panes.watermarks.watermarks import InputWatermarks, Watermarks
-from uncombine.windows.times import MAX_TIME
+from uncombine.windows.times import MAX_TIME, MIN_TIME
 
 SECOND = 1_000_000
 TIME = pa.timestamp("us", "UTC")
@@ -169,6 +173,51 @@ def test_rule_10_a_report_for_all_counts_for_the_percentiles_of_sources_still_to
     marks = Watermarks.declared([], for_all="*").advanced("*", 60, now=0).advanced("b", 10, now=0)
     held = InputWatermarks((marks, Watermarks()))
     assert held.percentiles([50]) == {50: 60}
+
+
+@pytest.mark.parametrize("seed", seeds(80, 2_000))
+def test_rule_10_sources_and_inputs_become_idle_as_a_plain_loop_says(seed: int) -> None:
+    """Also inputs that have never reported; the watermarks are stored and restored in between."""
+    r = random.Random(seed)
+    after = [r.choice([None, 5, 20]) for _ in range(r.randrange(1, 4))]
+    marks = InputWatermarks(tuple(Watermarks(idle_after=length) for length in after))
+    texts = [f"PerSource(column='s', lag='0 seconds', idle_after={length})" for length in after]
+    reached: list[dict[str, tuple[int, int]]] = [{} for _ in after]
+    least, of_input, now, first = MIN_TIME, [MIN_TIME] * len(after), 0, 0
+    for turn in range(25):
+        now += r.choice([0, 1, 3, 9])
+        first = now if turn == 0 else first
+        reports = [[(r.choice("ab"), r.randrange(100)) for _ in range(r.choice([0, 0, 1, 2]))] for _ in after]
+        marks = marks.told(reports, now)
+        awake = []
+        for place, (length, own) in enumerate(zip(after, reached, strict=True)):
+            for name, time in reports[place]:
+                own[name] = max(own.get(name, (MIN_TIME, 0))[0], time), now
+            active = [time for time, last in own.values() if length is None or now - last < length]
+            of_input[place] = max(of_input[place], min(active, default=MIN_TIME))
+            if active or (not own and (length is None or now - first < length)):
+                awake.append(of_input[place])
+        least = max(least, min(awake or of_input))
+        assert marks.least == least
+        if r.random() < 0.2:
+            extra = json.loads(json.dumps(stored(marks, texts)))
+            marks = restored(extra, [Watermarks(idle_after=length) for length in after], texts)
+
+
+def test_rule_10_a_silent_input_of_a_union_becomes_idle() -> None:
+    """With the plain strategies too, whether it has reported before or never has."""
+    for strategy in (uc.BoundedLag("0 seconds", idle_after="20 seconds"), uc.Monotonic(idle_after="20 seconds")):
+        left, right = (uc.flow(SCHEMA, name=name, watermark=strategy) for name in ("left", "right"))
+        counts = uc.union(left, right).window("1 minute").combine(n=uc.Count())
+
+        def elements(second: int, name: str, at: int) -> uc.Elements:
+            return uc.Elements([{"ts": second * 1_000_000}], at=at * 1_000_000, input=name)
+
+        never = [elements(5, "left", 100), elements(70, "left", 110), uc.Clock(119_000_000), uc.Clock(120_000_000)]
+        assert counts.run(never)["step"].to_pylist() == [3]
+        before = [elements(5, "right", 91), *never, uc.Clock(121_000_000), elements(71, "left", 129)]
+        assert counts.run(before)["step"].to_pylist() == [3]
+        assert counts.run([*before[:3], elements(65, "right", 110)])["n"].to_pylist() == [2]
 
 
 def test_rule_67_the_watermark_of_a_source_waits_for_what_is_not_read() -> None:
