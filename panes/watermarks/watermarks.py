@@ -24,7 +24,7 @@ class Read(NamedTuple):
 
 
 _REACHED = ("sources", "least", "hold", "reads", "since")
-"""What watermarks have come to, beside the options that they have from a flow."""
+"""The fields of watermarks that rows and time move, beside the options that they have from a flow."""
 
 
 @dataclass(frozen=True)

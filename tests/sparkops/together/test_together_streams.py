@@ -83,7 +83,7 @@ def test_a_query_goes_on_from_its_checkpoint_and_a_step_is_there_once(spark: Spa
         """Results of groupings, and three outputs of one step."""
         return tree(rows) | dict(zip(("thirds", "sums", "large"), ledger(rows), strict=True))
 
-    batches = batches_of(10)
+    batches = batches_of(4)
     flows = all_of(files(spark, tmp_path / "in", batches))
     shown: dict[str, list[pa.Table]] = {name: [flow.schema.empty_table()] for name, flow in flows.items()}
     progress: list[Any] = []
