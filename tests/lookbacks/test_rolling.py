@@ -168,3 +168,14 @@ def test_texts_are_times_by_a_flow() -> None:
         uc.rolling(rows, "7 days", total=uc.Sum("x"))
     result = uc.flow(rows, time="ts", time_format="%d.%m.%Y").rolling("7 days").combine(total=uc.Sum("x")).run()
     assert result["total"].to_pylist() == [1, 3]
+
+
+@pytest.mark.parametrize("room", [1, 3_000])
+def test_results_are_the_same_where_states_have_no_room(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges then have trees of the rows among which they lie, in place of one of all rows."""
+    source = table(20, 7)
+    for module in (range_states, results):
+        monkeypatch.setattr(module, "AT_ONCE", room)
+    found = uc.rolling(source, "20 seconds", by="g", **ONE_OF_EACH)
+    seen = all_seen(source, lambda i, times, _: seen_from(times[i], times, 20 * SECOND, "right", None))
+    check(ONE_OF_EACH, found, expected(ONE_OF_EACH, source, seen), source)
