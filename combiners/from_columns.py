@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch
 from .algebra import Accumulators, Capability, CombineFn, Weights
-from .combiner import Combiner
+from .combiner import Combiner, Mapped
 from .compiled import CompiledCombiner
 from .floats.tolerances import Tolerance, tolerance_of
+from .from_scalar import ScalarCombiner
 from .input_types import Input, expression, input_type
 from .parts import Part
 from .rows.alike import same_as_first
@@ -200,3 +201,23 @@ def from_columns(
     factory.__name__ = factory.__qualname__ = name
     factory.fn = checked  # type: ignore[attr-defined]
     return factory
+
+
+def calls_functions(value: object) -> bool:
+    """True for a combiner that calls functions of a user, which need not be safe in several threads, or has one inside.
+
+    >>> import uncombine as uc
+    >>> calls_functions(uc.Sum("x")), calls_functions(uc.Sum("x").map(abs))
+    (False, True)
+    """
+    if isinstance(value, Mapping):
+        return any(map(calls_functions, value.values()))
+    if isinstance(value, tuple | list):
+        return any(map(calls_functions, value))
+    if not isinstance(value, Combiner):
+        return False
+    own = type(value).__module__.startswith(__name__.partition(".")[0] + ".")
+    return not own or isinstance(value, _WITH_FUNCTIONS) or any(map(calls_functions, vars(value).values()))
+
+
+_WITH_FUNCTIONS = (Mapped, ScalarCombiner, ColumnsCombiner)

@@ -9,7 +9,7 @@ Guarded by tests/local/test_local_final.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +18,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pyarrow as pa
 
-from ..combiners import Combiner
-from ..combiners.combiner import Mapped
-from ..combiners.from_columns import ColumnsCombiner
-from ..combiners.from_scalar import ScalarCombiner
+from ..combiners.from_columns import calls_functions
 from ..combiners.rows.columns import flat
 from ..errors import UnreadableFile
 from ..flows.graph import Graph, Leaf, Step, leaf_columns
@@ -38,10 +35,6 @@ from .threads import in_threads
 
 ROWS = 1 << 20
 """The largest number of rows that are combined at once, and of a table that one thread handles as well."""
-
-PACKAGE = __name__.partition(".local.")[0]
-
-_WITH_FUNCTIONS = (Mapped, ScalarCombiner, ColumnsCombiner)
 
 SHARDS = 8
 """The number of shards, which are merged by themselves. It is the same for any number of threads, since the order of
@@ -92,23 +85,11 @@ def _keeps_to_operators(grouping: Grouping) -> str | None:
         return "a trigger that can fire at other times than the end of a window"
     if grouping.mode.startswith("discarding") and grouping.changelog:
         return f"mode={grouping.mode!r} over a changelog, which shows windows of which no row is left"
-    if any(map(_calls_functions, grouping.combiners.values())):
+    if any(map(calls_functions, grouping.combiners.values())):
         return "a combiner with a function of yours, which need not be safe in several threads"
     if grouping.closing == "always":
         return "closing='always', which shows a window again"
     return None
-
-
-def _calls_functions(value: object) -> bool:
-    """True for a combiner that calls functions of a user, or has one inside that does."""
-    if isinstance(value, Mapping):
-        return any(map(_calls_functions, value.values()))
-    if isinstance(value, tuple | list):
-        return any(map(_calls_functions, value))
-    if not isinstance(value, Combiner):
-        return False
-    own = type(value).__module__.startswith(f"{PACKAGE}.")
-    return not own or isinstance(value, _WITH_FUNCTIONS) or any(map(_calls_functions, vars(value).values()))
 
 
 def are_many(table: pa.Table) -> bool:

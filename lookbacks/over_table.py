@@ -5,10 +5,13 @@ Guarded by tests/lookbacks/test_rolling.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Never
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +20,7 @@ from ..advice import combiner_for
 from ..combiners.aggregate import ArrowStream, as_table, warn_of_weights
 from ..combiners.column_names import check_named, column_name, key_names
 from ..combiners.combiner import Combiner
+from ..combiners.from_columns import calls_functions
 from ..combiners.plan import KEY_NAMES, Plan
 from ..combiners.rows.columns import Column, flat, with_missing
 from ..combiners.rows.groups import Groups, group_rows
@@ -32,6 +36,9 @@ from .ticks import require_ticks, ticks_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 def rolling(
@@ -116,7 +123,8 @@ def rolling(
     options.check(source.schema, combiners)
     plan = Plan(combiners, source.schema, append_only=True)
     warn_of_weights(source, {*keys, *plan.columns, options.time})
-    return options.ticks(source, plan) if options.every is not None else options.rows(source, plan)
+    threads = pa.cpu_count() if not calls_functions(combiners) else 1
+    return (options.ticks if options.every is not None else options.rows)(source, plan, threads)
 
 
 def _require_combiners(combiners: Mapping[str, object]) -> None:
@@ -140,6 +148,10 @@ def _by_format(time: str) -> str:
 
 
 _OPTIONS = ("period", "rows", "by", "time", "closed", "every", "order", "coarse", "min_rows")
+
+
+def _null_where(column: pa.Array, few: np.ndarray | None) -> pa.Array:
+    return column if few is None else with_missing(column, few)
 
 
 @dataclass(frozen=True)
@@ -184,50 +196,48 @@ class Rolling:
         """The names of the results: those of the combiners after that of the look-back."""
         return [f"{label}_{name}" if label else name for label in self.lookbacks for name in combiners]
 
-    def rows(self, table: pa.Table, plan: Plan) -> pa.Table:
+    def rows(self, table: pa.Table, plan: Plan, threads: int = 1) -> pa.Table:
         """The rows with their results."""
         rows, _, sorted_rows = self._sorted(table)
         place = np.zeros(table.num_rows, np.int64)
         place[rows] = np.arange(len(rows))
         timed = np.zeros(table.num_rows, np.bool_)
         timed[rows] = True
-        ranges = {label: sorted_rows.ranges(one) for label, one in self.lookbacks.items()}
-        results = self._results(table, plan, rows, sorted_rows, ranges, sorted_rows.codes)
-        for name, (column, few) in results.items():
+
+        def shown(column: pa.Array, few: np.ndarray | None) -> pa.Array:
             mask = ~timed | few[place] if few is not None else ~timed
-            column = column.take(pa.array(place, mask=mask if mask.any() else None))
+            return column.take(pa.array(place, mask=mask if mask.any() else None))
+
+        keys = sorted_rows.codes
+        for name, column in self._results(table, plan, rows, sorted_rows, keys, sorted_rows.ranges, shown, threads):
             table = table.append_column(name, column)
         return table
 
-    def ticks(self, table: pa.Table, plan: Plan) -> pa.Table:
+    def ticks(self, table: pa.Table, plan: Plan, threads: int = 1) -> pa.Table:
         """The ticks of each key with their results."""
         assert self.every is not None
         rows, first, sorted_rows = self._sorted(table)
         codes, ticks = ticks_of(sorted_rows, list(self.lookbacks.values()), self.every)
-        ranges = {label: sorted_rows.ranges_at(codes, ticks, one) for label, one in self.lookbacks.items()}
-        results = self._results(table, plan, rows, sorted_rows, ranges, codes)
+        ranges = partial(sorted_rows.ranges_at, codes, ticks)
         place = pa.array(first[codes])
         columns: dict[str, pa.Array] = {name: normal_keys(flat(table[name]).take(place)) for name in self.by}
         zone = getattr(table.schema.field(self.time).type, "tz", None)
         columns[self.time] = pa.array(ticks).view(pa.timestamp("us", zone))
-        for name, (column, few) in results.items():
-            columns[name] = column if few is None else with_missing(column, few)
+        columns.update(self._results(table, plan, rows, sorted_rows, codes, ranges, _null_where, threads))
         return pa.table(columns)
 
     def results_at(self, rows: pa.Table, plan: Plan, sorted_rows: SortedRows, places: np.ndarray) -> list[pa.Array]:
         """The results of some of the rows, which are sorted already, in the order of `names`."""
-        ranges = {label: sorted_rows.ranges(one, places) for label, one in self.lookbacks.items()}
-        every_row = np.arange(len(sorted_rows))
-        found = self._results(rows, plan, every_row, sorted_rows, ranges, sorted_rows.codes[places])
-        return [column if few is None else with_missing(column, few) for column, few in found.values()]
+        keys, every_row = sorted_rows.codes[places], np.arange(len(sorted_rows))
+        ranges = partial(sorted_rows.ranges, places=places)
+        return [column for _, column in self._results(rows, plan, every_row, sorted_rows, keys, ranges)]
 
     def results_of_ticks(
         self, rows: pa.Table, plan: Plan, sorted_rows: SortedRows, codes: np.ndarray, ticks: np.ndarray
     ) -> list[pa.Array]:
         """The results of ticks over rows that are sorted already, in the order of `names`."""
-        ranges = {label: sorted_rows.ranges_at(codes, ticks, one) for label, one in self.lookbacks.items()}
-        found = self._results(rows, plan, np.arange(rows.num_rows), sorted_rows, ranges, codes)
-        return [column if few is None else with_missing(column, few) for column, few in found.values()]
+        ranges, every_row = partial(sorted_rows.ranges_at, codes, ticks), np.arange(rows.num_rows)
+        return [column for _, column in self._results(rows, plan, every_row, sorted_rows, codes, ranges)]
 
     def _sorted(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, SortedRows]:
         """The rows with a time by key and time, the first row of each key, and the engine's view of them."""
@@ -252,19 +262,32 @@ class Rolling:
         plan: Plan,
         rows: np.ndarray,
         sorted_rows: SortedRows,
-        ranges: Mapping[str, Ranges],
         keys: np.ndarray,
-    ) -> dict[str, tuple[pa.Array, np.ndarray | None]]:
-        """The results by name, each with the places that have too few rows, if there are any."""
-        longest = max(int(one.sizes.max(initial=0)) for one in ranges.values())
+        ranges: Callable[[LookBack], Ranges],
+        shown: Callable[[pa.Array, np.ndarray | None], pa.Array] = _null_where,
+        threads: int = 1,
+    ) -> Iterator[tuple[str, pa.Array]]:
+        """The results by name; `shown` has the places that have too few rows, if there are any."""
+        seen = _each(ranges, list(self.lookbacks.values()), lambda: threads)
+        longest = max(int(one.sizes.max(initial=0)) for one in seen)
         results = Results(plan, sorted_table(table, plan.columns, rows), sorted_rows, longest)
-        out: dict[str, tuple[pa.Array, np.ndarray | None]] = {}
-        for label, one in ranges.items():
+
+        def over(one: Ranges) -> list[pa.Array]:
             few = one.sizes < self.min_rows if self.min_rows > 1 else None
             few = few if few is not None and few.any() else None
-            for name, column in zip(plan.compiled, results.over(one, keys), strict=True):
-                out[f"{label}_{name}" if label else name] = column, few
-        return out
+            return [shown(column, few) for column in results.over(one, keys)]
+
+        found = _each(over, seen, lambda: 1 if results.merged else threads)
+        return zip(self.names(plan.compiled), chain.from_iterable(found), strict=True)
+
+
+def _each(work: Callable[[Given], Made], given: Sequence[Given], threads: Callable[[], int]) -> list[Made]:
+    """The work of each; the first is done before the others, which find what all share, and are done by threads."""
+    made = [work(given[0])]
+    if len(given) > 2 and (count := threads()) > 1:
+        with ThreadPoolExecutor(count) as pool:
+            return [*made, *pool.map(work, given[1:])]
+    return [*made, *map(work, given[1:])]
 
 
 __all__ = ["Rolling", "rolling"]

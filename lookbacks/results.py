@@ -47,6 +47,11 @@ class Results:
         with text_room:
             return [self._of(one, ranges, keys) for one in self.plan.compiled.values()]
 
+    @property
+    def merged(self) -> bool:
+        """True if accumulators of rows were merged, which may take much memory, for one of the results so far."""
+        return bool(self._any)
+
     def _of(self, one: CompiledCombiner, ranges: Ranges, keys: np.ndarray) -> pa.Array:
         if one.counts_different:
             return self._counts(one.parts[0], ranges)

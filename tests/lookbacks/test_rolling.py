@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -65,7 +66,7 @@ def test_every_combiner_over_periods(seed: int, closed: str, monkeypatch: pytest
     room = draw.choice([1, 3_000, range_states.AT_ONCE])
     for module in (range_states, results):
         monkeypatch.setattr(module, "AT_ONCE", room)
-    labels = draw.sample(sorted(PERIODS), 2)
+    labels = draw.sample(sorted(PERIODS), draw.choice([2, 4]))
     combiners = EVERY if closed == "right" else ONE_OF_EACH
     coarse = draw.choice([None, None, 5 * SECOND, dt.timedelta(minutes=1)])
     min_rows = draw.choice([1, 1, 2, 3])
@@ -168,6 +169,52 @@ def test_texts_are_times_by_a_flow() -> None:
         uc.rolling(rows, "7 days", total=uc.Sum("x"))
     result = uc.flow(rows, time="ts", time_format="%d.%m.%Y").rolling("7 days").combine(total=uc.Sum("x")).run()
     assert result["total"].to_pylist() == [1, 3]
+
+
+@pytest.mark.parametrize("every", [None, "7 seconds"])
+@pytest.mark.parametrize(
+    ("combiner", "threaded"),
+    [
+        (uc.Sum("x_double"), True),
+        (uc.Sum("x_double", exact=True), True),
+        (uc.Max("x_text"), True),
+        (uc.Median("x_long"), True),
+        (uc.CountDistinct("x_text"), True),
+        (uc.Mode("x_text"), False),
+        (uc.CollectList("x_text"), False),
+    ],
+)
+def test_threads_give_what_one_thread_gives(
+    combiner: uc.Combiner, threaded: bool, every: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Accumulators that are merged, which may take much memory, are merged by one."""
+    source, found, workers = table(40, 3), [], set()
+    over = results.Results.over
+
+    def noted(self: Any, *args: Any) -> Any:
+        workers.add(threading.current_thread())
+        return over(self, *args)
+
+    monkeypatch.setattr(results.Results, "over", noted)
+    periods = {f"s{seconds}": f"{seconds} seconds" for seconds in (1, 3, 5, 20)}
+    for threads in (1, 3):
+        monkeypatch.setattr(pa, "cpu_count", lambda threads=threads: threads)
+        workers.clear()
+        found.append(uc.rolling(source, periods, by="g", every=every, r=combiner))
+    assert repr(found[0].to_pylist()) == repr(found[1].to_pylist())
+    assert (len(workers) > 1) == threaded
+
+
+def test_functions_of_a_user_are_called_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pa, "cpu_count", lambda: 3)
+    callers = set()
+
+    def noted(value: int) -> int:
+        callers.add(threading.current_thread())
+        return value
+
+    uc.rolling(table(40, 3), {one: f"{one} s" for one in "12345"}, by="g", r=uc.Sum("x_long").map(noted))
+    assert callers == {threading.main_thread()}
 
 
 @pytest.mark.parametrize("room", [1, 3_000])
