@@ -39,7 +39,7 @@ def add_checkpoint(parser: Parser) -> None:
         "--counts", action="store_true", help="the rows without a result since the start, by the reason"
     )
     checkpoint.add_argument("--part", help="with --rows: a part of the state, such as 'left rows' of a join")
-    checkpoint.add_argument("--batch", type=int, metavar="N", help="after an earlier batch instead of the last one")
+    _add_batch(checkpoint)
     checkpoint.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -58,6 +58,12 @@ def add_why(parser: Parser) -> None:
         help="a column of the key of the window, and its value; may be repeated",
     )
     why.add_argument("--row", metavar="JSON", help="in place of a window: a row, of which it says what would become")
+
+    _add_batch(why)
+
+
+def _add_batch(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--batch", type=int, metavar="N", help="after an earlier batch instead of the last one")
 
 
 def add_check(parser: Parser) -> None:
@@ -116,6 +122,7 @@ def _why(arguments: argparse.Namespace) -> int:
     from ..sparkops.reasons import why
 
     with opened_checkpoint(arguments.path, _tell) as found:
+        found = found if arguments.batch is None else found.at(arguments.batch)
         kinds = {name: kind for step in found.steps for name, kind in step.made_by.get("by", ())}
         key = {name: _value(name, text, kinds.get(name)) for name, _, text in pairs}
         print(why(found, window=arguments.window, row=row, **key))

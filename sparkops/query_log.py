@@ -39,14 +39,23 @@ def last_plan(spark: SparkSession, checkpoint: str) -> int:
     return _last(spark, f"{checkpoint}/offsets")
 
 
+def first_commit(spark: SparkSession, checkpoint: str) -> int | None:
+    """The number of the first batch that is done and still in the log."""
+    return min(_numbers(spark, f"{checkpoint}/commits"), default=None)
+
+
 def _last(spark: SparkSession, folder: str) -> int:
+    return max(_numbers(spark, folder), default=NONE_YET)
+
+
+def _numbers(spark: SparkSession, folder: str) -> list[int]:
     try:
         # No file is opened: a query that runs deletes its oldest ones meanwhile.
         files = spark.read.format("binaryFile").load(escaped_name(folder)).inputFiles()
     except AnalysisException:  # there is no such folder yet
-        return NONE_YET
+        return []
     names = [str(file).rpartition("/")[2] for file in files]
-    return max((int(name) for name in names if name.isdecimal()), default=NONE_YET)
+    return [int(name) for name in names if name.isdecimal()]
 
 
 def is_checkpoint(spark: SparkSession, checkpoint: str) -> bool:
@@ -62,4 +71,4 @@ def query_id(spark: SparkSession, checkpoint: str) -> str:
     return str(json.loads(spark.read.text(escaped_name(f"{checkpoint}/metadata")).collect()[0][0])["id"])
 
 
-__all__ = ["is_checkpoint", "last_commit", "last_plan", "query_id", "require_place"]
+__all__ = ["first_commit", "is_checkpoint", "last_commit", "last_plan", "query_id", "require_place"]

@@ -15,13 +15,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import InvalidArgument, TypeMismatch
-from ..flows.evolution.former_marks import input_name
 from ..flows.fingerprint.differences import kind_of
 from ..windows import timestamp
 from ..windows.times import FIRST, LAST
 from .checkpoints.contents import Checkpoint, StoredStep, checkpoint
-from .checkpoints.instants import timestamps_of
+from .checkpoints.instants import text_of, timestamps_of
 from .checkpoints.row_reasons import first_expiry, row_reason
+from .checkpoints.sources_of_step import SourcesOfStep
 from .checkpoints.unended import NoBatchYet
 from .query_log import last_commit
 from .spark_private import checkpoint_of
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 _MOST = 3
 """The most windows that are told of; a moment is in many sliding ones."""
 
+_THE_WATERMARK = "the watermark"
 _CLOCKS = {
-    "waits_for_watermark": "the watermark",
+    "waits_for_watermark": _THE_WATERMARK,
     "waits_for_clock": "the clock of the query",
     "waits_for_percentile": "the percentile of the event times",
 }
 _LEFT_OUT = {"dropped": "late", "finished": "of finished windows", "unassigned": "without a window", "bad": "bad"}
-_OF_A_STEP = "the step before"
 
 
 def why(
@@ -106,8 +106,8 @@ def _of_window(state: Checkpoint, bounds: tuple[int, int | None], key: Mapping[s
     for step in steps:
         windows = _windows(state.df(step.number, "windows"), start, end, key) if step.rows.get("windows") else []
         if windows:
-            holder = _holder(state, step)
-            lines = [_waiting(step, row, holder, key) for row in windows[:_MOST]]
+            sources = SourcesOfStep.of(state, step)
+            lines = [_waiting(step, row, sources, key) for row in windows[:_MOST]]
             more = len(windows) - len(lines)
             return "\n".join([*lines, *([f"and {more} more windows"] if more else [])])
     return _absent(state, steps[0], start, end, key)
@@ -128,7 +128,7 @@ def _longest(state: Checkpoint, key: Mapping[str, Any]) -> str:
         rows: list[dict[str, Any]] = waiting.orderBy(*columns).limit(1).toArrow().to_pylist()
         if rows:
             more = waiting.count() - 1
-            told = _waiting(step, rows[0], _holder(state, step), {name: rows[0][name] for name in names})
+            told = _waiting(step, rows[0], SourcesOfStep.of(state, step), {name: rows[0][name] for name in names})
             return (
                 f"{told}; {more:,} more window{'s' * (more != 1)} of step {step.number} wait{'s' * (more == 1)}"
                 if more
@@ -244,49 +244,14 @@ def _lit(moment: int) -> Column:
     return F.timestamp_micros(F.lit(moment))
 
 
-def _holder(state: Checkpoint, step: StoredStep) -> str:
-    """The source that holds the watermark of a step, as the end of a sentence; through the steps before it."""
-    sources = state.sources().to_pylist()  # few
-    rows = [row for row in sources if row["holds"] and row["step"] <= step.number]
-    own = [row for row in rows if row["step"] == step.number]
-    if own and all(row["source"] == _OF_A_STEP for row in own):
-        before = [row for row in rows if row["step"] < step.number and row["source"] != _OF_A_STEP]
-        own = [row for row in before if row["watermark"] == own[0]["watermark"]] or before[-1:]
-    if not own:
-        return _all_idle(sources, step)
-    first, others = own[0], len(own) - 1
-    inputs = {row["input"] for row in sources if row["step"] == first["step"]}
-    texts = next((one.made_by.get("inputs") for one in state.steps if one.number == first["step"]), None)
-    of = "" if texts is None else input_name(texts[first["input"] - 1])
-    name = "its source" if first["source"] in (None, of) else f"source {first['source']}"
-    where = f" of input {first['input']}{f' ({of})' if of else ''}" if len(inputs) > 1 else ""
-    more = f" and {others} more have" if others else " has"
-    if first["watermark"] is None:
-        return f" because {name}{where}{' and others have' if others else ' has'} not reported a time yet"
-    since = "" if first["last_report"] is None else f" since {_text(first['last_report'])}"
-    latest = max((row["last_report"] for row in sources if row["last_report"] is not None), default=None)
-    if since and latest is not None and latest > first["last_report"]:
-        since += f" (the last source that had one: {_text(latest)})"
-    left = 0 if first["end"] is None else first["end"] - first["offset"]
-    behind = f", and is {left:,} offsets behind its end" if left else ""
-    return f" because {name}{where}{more} had no later time{since}{behind}"
-
-
-def _all_idle(sources: Sequence[Mapping[str, Any]], step: StoredStep) -> str:
-    """That no source holds the watermark, since all of them are idle, as the end of a sentence."""
-    rows = [row for row in sources if row["step"] <= step.number and row["source"] != _OF_A_STEP]
-    if not rows or not all(row["idle"] for row in rows):
-        return ""
-    since = _text(max(row["last_report"] for row in rows))
-    are = "its source is" if len(rows) == 1 else f"all its {len(rows):,} sources are"
-    return f" because {are} idle, the last one since {since}, and moves with their next row"
-
-
-def _waiting(step: StoredStep, row: Mapping[str, Any], holder: str, key: Mapping[str, Any]) -> str:
+def _waiting(step: StoredStep, row: Mapping[str, Any], sources: SourcesOfStep, key: Mapping[str, Any]) -> str:
     """A window that the state holds, and what it waits for."""
     name = _named(row["window"], key)
-    waits = [_wait(step, words, row[clock], holder) for clock, words in _CLOCKS.items() if row.get(clock) is not None]
+    holder, until_when = sources.holder(), {words: row[clock] for clock, words in _CLOCKS.items() if row.get(clock)}
+    waits = [_wait(step, words, time, holder) for words, time in until_when.items()]
     until = " or ".join(waits) or "more rows come, since its trigger waits for no time"
+    if (time := until_when.get(_THE_WATERMARK)) is not None and (step.watermark is None or step.watermark < time):
+        until += sources.beside(time)
     rows = f"{row['rows']:,} row{'' if row['rows'] == 1 else 's'}"
     panes = row.get("panes") or 0
     if not panes:
@@ -298,63 +263,45 @@ def _waiting(step: StoredStep, row: Mapping[str, Any], holder: str, key: Mapping
 
 
 def _wait(step: StoredStep, clock: str, time: datetime, holder: str) -> str:
-    if clock != _CLOCKS["waits_for_watermark"]:
-        return f"{clock} has passed {_text(time)}"
+    if clock != _THE_WATERMARK:
+        return f"{clock} has passed {text_of(time)}"
     if step.watermark is None:
-        return f"{clock}, of which there is none yet{holder}, has passed {_text(time)}"
+        return f"{clock}, of which there is none yet{holder}, has passed {text_of(time)}"
     if step.watermark >= time:
-        return f"the next batch, for {clock} has passed {_text(time)}"
-    return f"{clock}, which is {_text(step.watermark)}{holder}, has passed {_text(time)}"
+        return f"the next batch, for {clock} has passed {text_of(time)}"
+    return f"{clock}, which is {text_of(step.watermark)}{holder}, has passed {text_of(time)}"
 
 
 def _absent(state: Checkpoint, step: StoredStep, start: int, end: int | None, key: Mapping[str, Any]) -> str:
     """A window that the state does not hold."""
     lost = ", ".join(f"{step.counts[name]:,} {word}" for name, word in _LEFT_OUT.items() if step.counts[name])
     left_out = f"; since its first start the step has left out {lost}" if lost else ""
-    head = f"the state has no window at {_text(_moment(start))}{_of(key)}"
+    head = f"the state has no window at {text_of(_moment(start))}{_of(key)}"
     expiry = first_expiry(step, start, end)
     if step.watermark is not None and expiry <= timestamp(step.watermark):
         return (
             f"{head}: it has expired, or none of its rows has been taken in, and the state does not say which, so look "
-            f"into the table; the watermark, {_text(step.watermark)}, has passed it{left_out}"
+            f"into the table, and into flow.left_out if it is kept; the watermark, {text_of(step.watermark)}, has "
+            f"passed it{left_out}"
         )
-    clock = "there is no watermark yet" if step.watermark is None else f"the watermark is {_text(step.watermark)}"
-    until = "" if expiry >= LAST else f" and it expires at {_text(_moment(expiry))}"
+    clock = "there is no watermark yet" if step.watermark is None else f"the watermark is {text_of(step.watermark)}"
+    until = "" if expiry >= LAST else f" and it expires at {text_of(_moment(expiry))}"
     known = not key or (step.rows.get("windows") and _of_key(state.df(step.number, "windows"), key).limit(1).count())
     none = "" if known else "; no row of this key is in the state"
-    silent = _silent(state, step, start, key)
+    silent = SourcesOfStep.of(state, step).silent(start, key)
     return f"{head}: none of its rows has been taken in, for {clock}{until}{none}{silent}{left_out}"
-
-
-def _silent(state: Checkpoint, step: StoredStep, start: int, key: Mapping[str, Any]) -> str:
-    """The source that a key names, else of those that have not come to the window the one that is silent longest."""
-    rows = [row for row in state.sources().to_pylist() if row["step"] <= step.number and row["source"] != _OF_A_STEP]
-    rows = [row for row in rows if row["last_report"] is not None]
-    if len({row["source"] for row in rows}) < 2:
-        return ""
-    named = [row for row in rows if row["source"] in map(str, key.values())]
-    behind = [row for row in rows if row["watermark"] is None or timestamp(row["watermark"]) < start]
-    row = min(named or behind, key=lambda one: one["last_report"], default=None)
-    if row is None:
-        return ""
-    mark = "none" if row["watermark"] is None else _text(row["watermark"])
-    return f"; source {row['source']}, whose watermark is {mark}, has reported last at {_text(row['last_report'])}"
 
 
 def _named(window: Mapping[str, datetime], key: Mapping[str, Any]) -> str:
     start, end = window["start"], window["end"]
     if timestamp(start) == FIRST and timestamp(end) == LAST:
         return f"the global window{_of(key)}"
-    until = f"{end:%H:%M:%S}" if start.date() == end.date() else _text(end)
-    return f"window {_text(start)} - {until}{_of(key)}"
+    until = f"{end:%H:%M:%S}" if start.date() == end.date() else text_of(end)
+    return f"window {text_of(start)} - {until}{_of(key)}"
 
 
 def _of(key: Mapping[str, Any]) -> str:
     return f" of {', '.join(f'{name}={value!r}' for name, value in key.items())}" if key else ""
-
-
-def _text(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S}"
 
 
 def _moment(micros: int) -> datetime:

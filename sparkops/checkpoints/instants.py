@@ -28,4 +28,13 @@ def instant_of(time: int) -> datetime | None:
     )
 
 
-__all__ = ["instant_of", "timestamps_of"]
+def text_of(time: datetime) -> str:
+    """A time in words, to the second.
+
+    >>> text_of(datetime(2024, 5, 1, 12))
+    '2024-05-01 12:00:00'
+    """
+    return f"{time:%Y-%m-%d %H:%M:%S}"
+
+
+__all__ = ["instant_of", "text_of", "timestamps_of"]

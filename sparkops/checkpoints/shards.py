@@ -15,11 +15,12 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...errors import UnreadableFile
+from ...errors import InvalidArgument, UnreadableFile
 from ...panes.state.chunk_log import stored_state
 from ...panes.state.manifest import extra_of
 from ...panes.state.operator_state import OperatorState
 from ...panes.watermarks.stored_watermarks import read_extra
+from ..query_log import first_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +45,12 @@ class StoredShards:
             rows = self._read("manifest").select("key.shard", "value.value")
             return {int(row["shard"]): bytes(row["value"]) for row in rows.collect()}
         except Exception as error:  # of Spark's many kinds, and of the JVM
+            oldest = first_commit(self.spark, self.path)
+            if self.batch is not None and oldest is not None and self.batch < oldest:
+                raise InvalidArgument(
+                    f"the state after batch {self.batch} of {self.path!r} is no longer kept: the oldest is that after "
+                    f"batch {oldest}, and spark.sql.streaming.minBatchesToRetain, 100 if not set, says how many are"
+                ) from error
             first = str(error).strip().partition("\n")[0]
             if quote(self.path, safe="/:") != self.path:
                 first = f"it finds no state in a folder whose path has a space or a sign that URLs escape ({first})"

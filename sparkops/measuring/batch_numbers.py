@@ -152,11 +152,16 @@ class StageProgress:
         return f"watermark {mark}{lag}, {windows} in {shown_size(self.state_bytes)}"
 
     def __str__(self) -> str:
+        return self.text({})
+
+    def text(self, unread: Mapping[str, int]) -> str:
+        """The numbers as text; `unread` are rows that were left out before they came to the stage, by the reason."""
         panes = counted_noun(
             self.panes, "pane", early=self.panes_early, on_time=self.panes_on_time, late=self.panes_late
         )
         lost = {"late": self.rows_dropped, "finished": self.rows_finished}
-        lost |= {"unassigned": self.rows_unassigned, "bad": self.rows_bad}
+        lost |= {"unassigned": self.rows_unassigned, "bad": self.rows_bad + unread.get("bad", 0)}
+        lost |= {"unreadable": unread.get("unreadable", 0)}
         return (
             f"{counted_noun(self.rows_in, 'row')} in, {panes}, {self.retractions:,} retracted, "
             f"{counted_noun(sum(lost.values()), 'row', ' left out', **lost)}, {self.state}"
@@ -194,12 +199,12 @@ class FlowProgress:
         return {**numbers, "stages": [stage.to_dict() for stage in self.stages]}
 
     def __str__(self) -> str:
-        counts = {"unreadable row": self.rows_unreadable, "offset": self.offsets_lost, "bad message": self.rows_bad}
-        verbs = (" left out", " lost", " left out")
-        lost = [
-            counted_noun(count, noun, did) for (noun, count), did in zip(counts.items(), verbs, strict=True) if count
-        ]
-        return "; ".join([*self._of_stages(str), *lost])
+        unread = {"unreadable": self.rows_unreadable, "bad": self.rows_bad}
+        first = self._of_stages(lambda stage: stage.text(unread if stage is self.stages[0] else {}))
+        count = 0 if first else sum(unread.values())
+        rows = [counted_noun(count, "row", " left out", **unread)] if count else []
+        lost = [counted_noun(self.offsets_lost, "offset", " lost")] if self.offsets_lost else []
+        return "; ".join([*first, *rows, *lost])
 
     @property
     def state(self) -> str:

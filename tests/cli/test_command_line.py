@@ -184,6 +184,10 @@ def test_a_checkpoint_shows_what_it_holds(spark: Any, tmp_path: Path, capsys: py
     assert list(json.loads(asked(*several, "--json"))) == heads
     assert main(["why", str(folder)]) == 0
     assert capsys.readouterr().out.strip() == uc.why(found)
+    assert main(["why", str(folder), "--batch", "0"]) == 0
+    told = capsys.readouterr()
+    assert told.out.strip() == uc.why(found.at(0))
+    assert told.err.endswith("uncombine: as of the end of batch 0\n")
     by = [name for name, _ in found.steps[0].made_by["by"]]
     row = next(one for one in found.rows(1).to_pylist() if all(one[name] is not None for name in by))
     key = {name: row[name] for name in by}

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import uncombine as uc
 from uncombine.errors import InvalidArgument, TypeMismatch
 from uncombine.sparkops.checkpoints.row_reasons import _misfits
-from uncombine.sparkops.reasons import _all_idle
+from uncombine.sparkops.checkpoints.sources_of_step import SourcesOfStep
 
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "user": pa.string(), "x": pa.int64()})
 ROWS = [(0, "a", 1), (1, "b", 2), (70, "a", 3), (5, "c", 4), (6, "c", 5), (20, None, 1)]
@@ -81,8 +81,8 @@ def test_a_window_that_waits_for_the_watermark(spark: SparkSession, tmp_path: Pa
     ran(totals, tmp_path / "c")
     assert uc.why(uc.checkpoint(tmp_path / "c", spark=spark), window="1970-01-01", user="c") == (
         "the state has no window at 1970-01-01 00:00:00 of user='c': it has expired, or none of its rows has been "
-        "taken in, and the state does not say which, so look into the table; the watermark, 1970-01-01 00:04:30, has "
-        "passed it; since its first start the step has left out 1 late"
+        "taken in, and the state does not say which, so look into the table, and into flow.left_out if it is kept; the "
+        "watermark, 1970-01-01 00:04:30, has passed it; since its first start the step has left out 1 late"
     )
 
 
@@ -110,20 +110,43 @@ def test_the_source_that_holds_the_watermark_is_named(spark: SparkSession, tmp_p
     said = uc.why(tmp_path / "c", window="1970-01-01")
     assert "window 1970-01-01 00:00:00 - 00:01:00 has 1 row, was shown once and has had none since" in said
     assert "which is 1969-12-31 23:59:30 because source a has had no later time since" in said
-    idle = {"source": "a", "step": 1, "input": 1, "idle": True, "holds": False, "last_report": at(7)}
-    step = uc.checkpoint(tmp_path / "c", spark=spark).steps[1]
-    assert _all_idle([idle, {**idle, "source": "b", "last_report": at(9)}], step) == (
-        " because all its 2 sources are idle, the last one since 1970-01-01 00:00:09, and moves with their next row"
-    )
-    assert _all_idle([idle, {**idle, "idle": False}], step) == ""
     hour = uc.why(tmp_path / "c", window=("1970-01-01 00:00", "1970-01-01 01:00"))
     assert hour.startswith("window 1970-01-01 00:00:00 - 01:00:00 has 2 rows and has not been shown: it waits until")
     assert "because source a has had no later time since" in hour
+    assert hour.endswith(", has passed 1970-01-01 01:00:00; none of its 2 sources has come that far yet")
+    assert "come that far" not in said
     absent = uc.why(tmp_path / "c", window=("1970-01-01 00:03", "1970-01-01 00:04"))
     assert absent.startswith(
         "the state has no window at 1970-01-01 00:03:00: none of its rows has been taken in, for the watermark is "
         "1969-12-31 23:59:30 and it expires at 1970-01-01 00:04:00; source a, whose watermark is 1969-12-31 23:59:30, "
         "has reported last at "
+    )
+
+
+def test_idle_sources_are_told_of() -> None:
+    idle = {"source": "a", "step": 1, "input": 1, "idle": True, "holds": False, "last_report": at(7), "end": None}
+    idle["watermark"] = at(50)
+    other = {**idle, "source": "b", "last_report": at(9)}
+    assert SourcesOfStep([idle, other], number=2).holder() == (
+        " because all its 2 sources are idle, the last one since 1970-01-01 00:00:09, and moves with their next row"
+    )
+    assert SourcesOfStep([idle, other], number=2).beside(at(20)) == ""
+    held = {**other, "idle": False, "holds": True}
+    assert SourcesOfStep([idle, held], number=1).holder() == (
+        " because source b has had no later time since 1970-01-01 00:00:09"
+    )
+    last = "with the last time at 1970-01-01 00:00:07"
+    assert SourcesOfStep([idle, held], number=1).beside(at(20)) == f"; source a is idle, {last}"
+    assert SourcesOfStep([idle, held], number=1).beside(at(51)) == (
+        f"; none of its 2 sources has come that far yet; source a is idle, {last}"
+    )
+    unheard = {**idle, "source": "c", "watermark": None, "last_report": None}
+    assert SourcesOfStep([unheard, held], number=1).beside(at(20)) == (
+        "; source c is idle and has not reported a time yet"
+    )
+    assert SourcesOfStep([idle, idle, held], number=1).beside(at(20)) == f"; 2 sources are idle, such as a, {last}"
+    assert SourcesOfStep([idle, held], number=1).silent(60_000_000, {"user": "a"}) == (
+        "; source a, whose watermark is 1970-01-01 00:00:50, has reported last at 1970-01-01 00:00:07, and is idle"
     )
 
 

@@ -151,3 +151,22 @@ def test_a_folder_that_spark_cannot_read_is_told(spark: SparkSession, tmp_path: 
     ran(rows.window("1 minute").combine(n=uc.Count()), tmp_path / "a b")
     with pytest.raises(UnreadableFile, match="no state in a folder whose path has a space or a sign that URLs escape"):
         _ = uc.checkpoint(tmp_path / "a b", spark=spark).steps
+
+
+def test_a_batch_that_is_no_longer_kept(spark: SparkSession, tmp_path: Path) -> None:
+    key = "spark.sql.streaming.minBatchesToRetain"
+    spark.conf.set(key, 1)
+    try:
+        for number in range(5):
+            put(tmp_path / "in", f"{number}", [(60 * number, "a", 1)])
+            files = uc.Files(str(tmp_path / "in"), order="name")
+            rows = uc.flow(files, spark=spark, streaming=True, watermark="30 seconds", tuning=uc.Tuning(shards=1))
+            ran(rows.window("1 minute").combine(n=uc.Count()), tmp_path / "c")
+    finally:
+        spark.conf.unset(key)
+    found = uc.checkpoint(tmp_path / "c", spark=spark)
+    assert found.at(found.batch).steps[0].rows == {"windows": 2}
+    with pytest.raises(
+        InvalidArgument, match=r"after batch 0 of .* is no longer kept: the oldest is that after batch \d"
+    ):
+        found.at(0).rows(1)
