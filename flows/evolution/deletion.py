@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -39,6 +39,9 @@ from .key_filters import are_left
 
 if TYPE_CHECKING:
     from .changed_seed import SeedWork
+
+Condition: TypeAlias = Expr | Mapping[int, Expr]
+"""A condition of the rows that leave, of every step that has its columns, or one for each of some steps."""
 
 OUTSIDE = (
     "earlier versions of the table, and what other sinks have been given",
@@ -121,23 +124,27 @@ def _options_of_join(step: str) -> dict[str, str] | None:
     return {str(option.arg): ast.unparse(option.value) for option in call.keywords}
 
 
-def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Deletion:
+def deleted_seed(former: Seed, where: Condition, folder: str, work: SeedWork) -> Deletion:
     """Write the seed without the rows for which an expression of their columns is true."""
     steps, deleted, remains, known = list[SeedStep](), dict[str, int](), list[str](), set[str]()
     former_steps = sorted(former.steps, key=lambda one: number_of(one.made_by))
     columns = [_columns(former.folder, step) for step in former_steps]
-    has = [[store for store, one in some.items() if set(where.columns) <= set(one.names)] for some in columns]
-    for some, stores in zip(columns, has, strict=True):
+    conditions = _conditions(where, former_steps)
+    has = [_stores_with(one, some) for one, some in zip(conditions, columns, strict=True)]
+    for condition, some, stores in zip(conditions, columns, has, strict=True):
         known |= {column for one in some.values() for column in one.names}
         for store in stores:
-            _check_condition(where, some[store])
-    loses = [bool(stores) for stores in has]
-    alone = [_loses_alone(former_steps, place, loses, where) for place in range(len(former_steps))]
-    for step, some, stores, retracts in zip(former_steps, columns, has, alone, strict=True):
+            assert condition is not None
+            _check_condition(condition, some[store])
+    _require_clear(where, former_steps, columns, has)
+    alone = [_loses_alone(former_steps, place, has, conditions) for place in range(len(former_steps))]
+    for step, condition, some, stores, retracts in zip(former_steps, conditions, columns, has, alone, strict=True):
         name, others = _name(step), some.keys() - stores
         bare = others - {OF_ALL_SHARDS}
-        files = work.files(_Delete(former.folder, folder, where, step.made_by, frozenset(others)), step.files)
-        shown = _retracted(former.folder, step, where, folder, work) if retracts and "windows" not in bare else []
+        files = work.files(_Delete(former.folder, folder, condition, step.made_by, frozenset(others)), step.files)
+        shown = list[SeedFile]()
+        if condition is not None and retracts and "windows" not in bare:
+            shown = _retracted(former.folder, step, condition, folder, work)
         steps.append(replace(step, files=tuple(files), corrections=tuple(shown)))
         if stores:
             deleted[name] = sum(file.rows for file in step.files) - sum(file.rows for file in files)
@@ -162,21 +169,67 @@ def deleted_seed(former: Seed, where: Expr, folder: str, work: SeedWork) -> Dele
     return Deletion(seed, deleted, sum(file.rows for step in steps for file in step.corrections), tuple(remains))
 
 
+def _conditions(where: Condition, steps: Sequence[SeedStep]) -> list[Expr | None]:
+    """The condition of each step; None for one that keeps all its rows."""
+    if isinstance(where, Expr):
+        return [where] * len(steps)
+    numbers = [number_of(step.made_by) for step in steps]
+    if unknown := sorted(where.keys() - set(numbers)):
+        raise InvalidArgument(f"where= names step {unknown[0]}, and the checkpoint has state of the steps {numbers}")
+    return [where.get(number) for number in numbers]
+
+
+def _stores_with(where: Expr | None, columns: Mapping[str, pa.Schema]) -> list[str]:
+    """The stores of a step that have the columns of its condition."""
+    return [store for store, one in columns.items() if where is not None and set(where.columns) <= set(one.names)]
+
+
+def _require_clear(
+    where: Condition,
+    steps: Sequence[SeedStep],
+    columns: Sequence[Mapping[str, pa.Schema]],
+    has: Sequence[Sequence[str]],
+) -> None:
+    """Raise if a condition of one step has other columns than it, or one of all finds rows of several feeds."""
+    if isinstance(where, Expr):
+        feeds = [step for step, stores in zip(steps, has, strict=True) if stores and kind_of(step.made_by) == "Upserts"]
+        if len(feeds) > 1:
+            first, second = (number_of(step.made_by) for step in feeds[:2])
+            raise InvalidArgument(
+                f"{_name(feeds[0])} and {_name(feeds[1])} both have the columns of where={where!r}, which may be "
+                "others in each: give each step its own condition, such as "
+                f"where={{{first}: uc.col('customer') == 7, {second}: uc.col('id') == 7}}"
+            )
+        return
+    for step, some, stores in zip(steps, columns, has, strict=True):
+        number = number_of(step.made_by)
+        if number in where and not stores:
+            names = sorted({name for one in some.values() for name in one.names})
+            raise InvalidArgument(
+                f"{_name(step)} does not keep the columns that where={{{number}: {where[number]!r}}} reads: it has "
+                f"{', '.join(map(repr, names)) or 'no rows'}"
+            )
+
+
 def _name(step: SeedStep) -> str:
     return f"step {number_of(step.made_by)}, {words_of(step.made_by)}"
 
 
-def _loses_alone(steps: Sequence[SeedStep], place: int, loses: Sequence[bool], where: Expr) -> bool:
+def _loses_alone(
+    steps: Sequence[SeedStep], place: int, has: Sequence[Sequence[str]], conditions: Sequence[Expr | None]
+) -> bool:
     """True if what a step has shown of deleted rows is to be retracted, since no later step loses these rows itself.
 
     Raises where a later step does, and it is not clear that it loses the same rows.
     """
-    step = steps[place]
-    if not loses[place] or not _retracting(step) or not any(loses[place + 1 :]):
+    step, where = steps[place], conditions[place]
+    later = [there for there in range(place + 1, len(steps)) if has[there]]
+    if where is None or not has[place] or not _retracting(step) or not later:
         return True
-    after = next(one for one, there in zip(steps[place + 1 :], loses[place + 1 :], strict=True) if there)
+    after = steps[later[0]]
     linear = all("inputs" not in one.made_by and len(one.made_by["steps"]) == 1 for one in steps)
-    if after is steps[place + 1] and linear and are_left(where.columns, after.made_by["steps"][0]):
+    same = later[0] == place + 1 and repr(conditions[later[0]]) == repr(where)
+    if same and linear and are_left(where.columns, after.made_by["steps"][0]):
         return False
     raise InvalidArgument(
         f"{_name(step)} and {_name(after)} both have the columns of where={where!r}, and the rows of one reach the "
@@ -242,14 +295,14 @@ class _Delete:
 
     source: str
     target: str
-    where: Expr
+    where: Expr | None
     made_by: Mapping[str, Any]
     bare: frozenset[str]
     """The stores without the columns of `where`."""
 
     def __call__(self, file: SeedFile) -> SeedFile | None:
         _, table, wake = stored_rows(self.source, file).living()
-        if file.store not in self.bare:
+        if file.store not in self.bare and self.where is not None:
             kept = np.flatnonzero(~_chosen(self.where, file.store, table, self.made_by))
             table, wake = table.take(pa.array(kept)), {clock: times[kept] for clock, times in wake.items()}
         if not table.num_rows:

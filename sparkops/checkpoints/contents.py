@@ -20,9 +20,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from ...combiners.expressions.expr import Expr
 from ...errors import InvalidArgument
-from ...flows.evolution.deletion import Deletion
+from ...flows.evolution.deletion import Condition, Deletion
 from ...flows.evolution.former_marks import input_name
 from ...flows.fingerprint.differences import number_of, words_of
 from ...panes.state.manifest import Manifest, bytes_of, extra_of
@@ -195,14 +194,15 @@ class Checkpoint:
         """
         return seed_of_checkpoint(self.spark, self.path, fspath(to), self.batch)
 
-    def delete(self, *, where: Expr | None = None, to: str | PathLike[str], **key: Any) -> Deletion:
+    def delete(self, *, where: Condition | None = None, to: str | PathLike[str], **key: Any) -> Deletion:
         """Make a new checkpoint without the rows for which a condition on their keys is true, as of one person.
 
-        `user="ada"` is `where=uc.col("user") == "ada"`. The rows leave each step that keeps these columns, and panes
-        that have been shown of them are retracted when the query starts from the new checkpoint: from a live table
-        before its first batch, else with it; later steps take them out of their contents. The query must have ended,
-        and this checkpoint stays as it is. The result says what has left and, for it must be known, which places still
-        have values of these rows.
+        `user="ada"` is `where=uc.col("user") == "ada"`; `where={1: ..., 2: ...}` has a condition for some of the steps,
+        where they know a person by other columns. The rows leave each step that keeps these columns, and panes that
+        have been shown of them are retracted when the query starts from the new checkpoint: from a live table before
+        its first batch, else with it; later steps take them out of their contents. The query must have ended, and this
+        checkpoint stays as it is. The result says what has left and, for it must be known, which places still have
+        values of these rows.
         """
         return delete_rows(self.spark, self.path, self.batch, where, key, fspath(to))
 

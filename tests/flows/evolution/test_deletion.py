@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def flow(r: random.Random, second: bool) -> uc.Flow:
     return days.combine(by=by, rows=uc.Count(), all=uc.Sum(uc.coalesce(uc.col(names[0]), 0)))
 
 
-def deleted(result: Result, folder: Path, where: uc.Expr) -> Deletion:
+def deleted(result: Result, folder: Path, where: Any) -> Deletion:
     return deleted_seed(result.seed(to=str(folder / "old")), where, str(folder / "new"), HereWork())
 
 
@@ -241,3 +243,46 @@ def test_keys_leave_a_step_with_broadcast_rows_and_the_shared_state_stays(tmp_pa
     third = {"ts": START, "k": "b", "id": 1, "x": 9}
     again = flow.run([uc.Elements([third], input="keyed")], start=made.seed)
     assert again.select(["k", "id", "x"]).to_pylist() == [{"k": "b", "id": 1, "x": 9 - 3}]
+
+
+def orders_of_people() -> uc.Flow:
+    """Two tables whose key has one name, joined: the number of orders of each customer."""
+
+    def feed(name: str, column: str, kind: pa.DataType) -> uc.Flow:
+        row = pa.schema([("ts", pa.timestamp("us", "UTC")), ("id", pa.int64()), (column, kind)])
+        text = pa.schema([("key", pa.string()), ("value", pa.string()), ("offset", pa.int64())])
+        changelog = uc.changelog.KafkaUpsert("id", schema=row)
+        return uc.flow(text, changelog=changelog, watermark="30 seconds", name=name)
+
+    orders, people = feed("orders", "customer", pa.int64()), feed("people", "country", pa.string())
+    pairs = orders.join(people.rename(ts="since"), on={"customer": "id"}, how="left_lookup")
+    return pairs.window("global", "each row", "retracting").combine(by="customer", n=uc.Count())
+
+
+def test_a_step_has_its_own_condition(tmp_path: Path) -> None:
+    """A condition of all steps would delete the order of somebody else that has the number of the person."""
+    flow, offset = orders_of_people(), count()
+
+    def told(name: str, *rows: dict[str, Any]) -> uc.Elements:
+        texts = [(json.dumps(row["id"]), json.dumps({"ts": 0, **row})) for row in rows]
+        return uc.Elements([{"key": key, "value": value, "offset": next(offset)} for key, value in texts], input=name)
+
+    people = told("people", {"id": 7, "country": "pt"}, {"id": 8, "country": "es"})
+    orders = told("orders", {"id": 7, "customer": 8}, {"id": 1, "customer": 7}, {"id": 2, "customer": 7})
+    before = flow.run([people, orders])
+    with pytest.raises(
+        InvalidArgument, match=r"step 1, upserts.* and step 2, upserts.* both have .* its own condition"
+    ):
+        deleted(before, tmp_path / "one", uc.col("id") == 7)
+    of_orders = uc.col("customer") == 7
+    with pytest.raises(InvalidArgument, match=r"step 2, upserts does not keep .* it has 'country', 'id', "):
+        deleted(before, tmp_path / "two", {2: of_orders})
+    with pytest.raises(
+        InvalidArgument, match=r"names step 9, and the checkpoint has state of the steps \[1, 2, 3, 4\]"
+    ):
+        deleted(before, tmp_path / "three", {9: of_orders})
+    made = deleted(before, tmp_path / "four", {1: of_orders, 2: uc.col("id") == 7, 3: of_orders, 4: of_orders})
+    assert ([*made.deleted.values()][:2], made.retracted) == ([2, 1], 1)
+    others = [told("people", {"id": 8, "country": "es"}), told("orders", {"id": 7, "customer": 8})]
+    more = [told("orders", {"id": 7, "customer": 9}, {"id": 3, "customer": 8}), uc.Watermark(None)]
+    assert left(before, flow.run(more, start=made.seed)) == left(flow.run([*others, *more]))
