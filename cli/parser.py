@@ -6,7 +6,7 @@ Guarded by tests/cli/test_command_line.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from ..errors import InvalidArgument, nearest
@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
             if word == "--":
                 break
             if word.startswith("--"):
-                parser._require_option(word.partition("=")[0])
+                parser._require_option(word.partition("=")[0], self.commands)
             elif parser is self and not word.startswith("-"):
                 if word not in self.commands:
                     raise InvalidArgument(f"there is no command {word!r}: {nearest(word, self.commands)}")
@@ -62,12 +62,14 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise InvalidArgument(f"{message}: see {self.prog} --help")
 
-    def _require_option(self, word: str) -> None:
+    def _require_option(self, word: str, commands: Mapping[str, Parser]) -> None:
         """Raise unless an option begins with a word."""
         # Before anything else is looked at: argparse says of a misspelt option that the right one is missing.
         options = [option for action in self.actions for option in action.option_strings]
         if not any(option.startswith(word) for option in options):
-            raise InvalidArgument(f"{self.prog.split()[-1]} has no option {word}: {nearest(word, options)}")
+            having = [name for name, one in commands.items() if any(word in a.option_strings for a in one.actions)]
+            remedy = f"uncombine {' and '.join(having)} {'has' if len(having) == 1 else 'have'} it" if having else None
+            raise InvalidArgument(f"{self.prog.split()[-1]} has no option {word}: {remedy or nearest(word, options)}")
 
 
 def count_of(text: str) -> int:

@@ -269,7 +269,8 @@ def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -
             raise
         reason = str(error).partition("\n")[0]
         raise UnreadableFile(
-            f"{path}: column {name!r} is {column.type}, which cannot be read as {to}, the type in the other files "
-            f"({reason}): give schema= with a type that takes all files, or write this file again",
+            f"{path}: column {name!r} is {column.type}, which cannot be read as {to}, the type that it was given or "
+            f"has in other files ({reason}): give a type that takes all files, and cast it as "
+            f"col({name!r}).cast('float64', strict=False) does, or write this file again",
             path,
         ) from None

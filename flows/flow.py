@@ -120,7 +120,7 @@ class Flow(FlowSteps, Answers, Outputs, Adviser):
 
     def select(self, *names: str) -> Flow:
         """Keep these columns, in this order."""
-        return self._then(Select(tuple(column_name(name, "select()") for name in names)))
+        return self._then(Select(tuple(key_names(names[0] if len(names) == 1 else names, "select()"))))
 
     def drop(self, *names: str) -> Flow:
         """Leave these columns out. The event time and the weights of the rows stay: only `select` leaves them out."""

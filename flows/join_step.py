@@ -192,7 +192,10 @@ def _all_options(sides: Sequence[JoinSide], options: Mapping[str, Any]) -> dict[
     for side, name in zip(sides, SIDES, strict=True):
         check_kept(side.rows, side.schema, f"the {name} flow of the join")
         if side.settings.each_batch:
-            raise InvalidArgument("a join needs a watermark of its rows: use another one than watermark='each_batch'")
+            raise InvalidArgument(
+                "a join needs a watermark of its rows: in place of watermark='each_batch' write one such as '1 hour', "
+                "by which rows may be later than others, or uc.ProcessingTime('1 minute') for a table as it is now"
+            )
         for grouping in side.groupings:
             check_whole(grouping)
     lateness = [side.rows.allowed_lateness for side in sides if side.rows.allowed_lateness is not None]
