@@ -118,7 +118,7 @@ def _rows_by_source(flow: Flow, history: Any) -> Mapping[int, Any]:
         return dict.fromkeys(names)
     if not isinstance(history, Mapping):
         raise InvalidArgument(
-            f"the flow has {len(names)} sources, so the history names the rows of each: write seed({{{words}}}, to=)"
+            f"the flow has {len(names)} sources, so the history names the rows of each: write {{{words}}} in its place"
         )
     for name in history:
         if name not in listed:
