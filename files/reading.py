@@ -270,7 +270,7 @@ def _conformed(column: pa.ChunkedArray, to: pa.DataType, name: str, path: str) -
         reason = str(error).partition("\n")[0]
         raise UnreadableFile(
             f"{path}: column {name!r} is {column.type}, which cannot be read as {to}, the type that it was given or "
-            f"has in other files ({reason}): give a type that takes all files, and cast it as "
+            f"has in other files ({reason}): give schema= (--type) with one that takes all files, and cast it as "
             f"col({name!r}).cast('float64', strict=False) does, or write this file again",
             path,
         ) from None
