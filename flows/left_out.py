@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..combiners.rows.columns import flat
 from ..panes.shard.shard import Instant
+from ..windows.times import UTC_MICROS
 
 LEFT_OUT = "left_out"
 """The column of a row that was left out, where such rows stand beside the rows of a result."""
@@ -54,10 +55,10 @@ class LeftOut:
             for why in self.reasons:
                 for port, rows in enumerate(instant.left_out(why)):
                     if rows.num_rows:
-                        parts.append(self._shown(rows, port, why))
+                        parts.append(self._shown(rows, port, why, instant.before if why == "late" else None))
         return pa.concat_tables(parts)
 
-    def _shown(self, rows: pa.Table, port: int, why: str) -> pa.Table:
+    def _shown(self, rows: pa.Table, port: int, why: str, watermark: int | None = None) -> pa.Table:
         named = self.fields[port]
         own = {named[name]: flat(rows[name]) for name in rows.column_names if name in named}
         count = rows.num_rows
@@ -65,8 +66,9 @@ class LeftOut:
         labels = [self.stage, self.sides[port], why]
         label_columns = [pa.repeat(pa.scalar(v, f.type), count) for v, f in zip(labels, self.schema, strict=False)]
         whole = pa.StructArray.from_arrays(columns, fields=list(self.row))
+        before = pa.repeat(pa.scalar(watermark, UTC_MICROS), count)
         places = [pa.nulls(count, field.type) for field in _PLACE]
-        return pa.Table.from_arrays([*label_columns, whole, *places], schema=self.schema)
+        return pa.Table.from_arrays([*label_columns, whole, before, *places], schema=self.schema)
 
     def bad(self, rows: pa.Table) -> pa.Table:
         """Messages of a changelog that cannot be read, of a source whose rows come to no step."""
@@ -87,8 +89,12 @@ _PLACE = (
 
 
 def left_out_schema(row: pa.StructType) -> pa.Schema:
-    """The columns of rows that were left out, of which `row` has the columns of all inputs of all steps."""
-    return pa.schema([("stage", pa.int32()), ("side", pa.string()), ("why", pa.string()), ("row", row), *_PLACE])
+    """The columns of rows that were left out, of which `row` has the columns of all inputs of all steps.
+
+    `watermark` is that of the step from before the row, if it is late.
+    """
+    labels = [("stage", pa.int32()), ("side", pa.string()), ("why", pa.string())]
+    return pa.schema([*labels, ("row", row), ("watermark", UTC_MICROS), *_PLACE])
 
 
 def unreadable_rows(rows: pa.Table, row: pa.StructType, stage: int | None = None, side: str | None = None) -> pa.Table:
@@ -99,7 +105,7 @@ def unreadable_rows(rows: pa.Table, row: pa.StructType, stage: int | None = None
     [{'why': 'unreadable', 'row': None, 'line': 7}]
     """
     schema, count = left_out_schema(row), rows.num_rows
-    labels = [stage, side, UNREADABLE, None]
+    labels = [stage, side, UNREADABLE, None, None]
     columns = [pa.repeat(pa.scalar(v, f.type), count) for v, f in zip(labels, schema, strict=False)]
     return pa.Table.from_arrays([*columns, *(rows[field.name] for field in _PLACE)], schema=schema)
 

@@ -192,7 +192,8 @@ class Outputs:
         """The rows that the steps of a flow over Spark leave out, as a second DataFrame.
 
         Its columns are `stage` (from 1 on, through all flows of a union or a join), `side` ("left" or "right" in a
-        join), `why` ("late", "bad", "unassigned" or "finished") and `row`, which has the columns of the step's input.
+        join), `why` ("late", "bad", "unassigned" or "finished"), `row`, which has the columns of the step's input, and
+        `watermark`, that of the step from before a late row.
         Messages of a changelog, and rows of files, that cannot be read are there without a step too. A
         DataFrame of its own runs the flow a second time; `foreach_batch` writes both from one query.
         """

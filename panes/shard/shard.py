@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import InvalidArgument
-from ...windows.times import MAX_TIME
+from ...windows.times import MAX_TIME, MIN_TIME
 from ..state.operator import StatefulOperator
 from ..state.operator_state import OperatorState, StepResult
 from ..watermarks.watermarks import InputWatermarks, Watermarks
@@ -43,6 +43,8 @@ class Instant:
     """The processing time of the arrivals that the step took, which can be before `at`; None for a timer."""
     rows: tuple[pa.Table, ...] = ()
     """The rows of the bundle for each port of the operator, if some of them were left out."""
+    before: int = MIN_TIME
+    """The watermark from before the step, by which a row of the bundle is late."""
 
     @property
     def panes(self) -> pa.Table:
@@ -201,7 +203,9 @@ class Shard:
         result = self.operator.step(self.state, bundle, marks.least, marks.now, percents, whole)
         bundle_rows = rows if any(len(places) for places in result.left_out.values()) else ()
         hold = self.operator.hold(result.state)
-        instant = Instant(at=marks.now, result=result, output_watermark=hold, rows=bundle_rows)
+        instant = Instant(
+            at=marks.now, result=result, output_watermark=hold, rows=bundle_rows, before=self.state.watermark
+        )
         return replace(self, state=result.state), instant
 
 

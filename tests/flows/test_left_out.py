@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,14 @@ def test_rule_66_each_reason() -> None:
     result = flow.combine(by="k", n=uc.Count()).run(script)
     assert left_out(result) == [(1, "bad", 2, 0), (1, "unassigned", 3, 0), (1, "finished", 4, 1), (1, "late", 5, 3)]
     assert result.counts() == {"dropped": 1, "finished": 1, "unassigned": 1, "bad": 1, "unreadable": 0, "held": 0}
+
+
+def test_rule_66_a_late_row_has_the_watermark_from_before_it() -> None:
+    flow = uc.flow(SCHEMA, watermark="10 seconds").window(MINUTE, allowed_lateness="20 seconds")
+    script = [rows((5, "a", 1), (None, "a", 2)), rows((100, "a", 3)), rows((30, "a", 4), (130, "a", 5))]
+    found = flow.combine(n=uc.Count()).run(script).left_out.select(["why", "watermark"]).to_pylist()
+    late = datetime(1970, 1, 1, 0, 1, 30, tzinfo=UTC)
+    assert found == [{"why": "bad", "watermark": None}, {"why": "late", "watermark": late}]
 
 
 def test_rule_66_a_row_of_several_windows_is_left_out_once() -> None:
@@ -156,7 +165,7 @@ def test_rows_of_two_inputs_are_one_table() -> None:
     [row] = flow.run([*after, late]).left_out.to_pylist()
     assert (row["side"], row["why"], row["row"]["x"], row["row"]["y"]) == ("left", "late", 1, None)
     nothing = flow.run(after).left_out
-    names = ["stage", "side", "why", "row", "file", "line", "text", "cause", "step"]
+    names = ["stage", "side", "why", "row", "watermark", "file", "line", "text", "cause", "step"]
     assert (nothing.num_rows, nothing.schema.names) == (0, names)
 
 

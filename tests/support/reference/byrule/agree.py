@@ -90,6 +90,7 @@ def by_operator(script: list[Any], options: dict[str, Any]) -> dict[str, Any]:
         **{name: counts[name] for name in ("dropped", "finished", "unassigned", "bad", "held")},
         "dropped_rows": sorted(table.dropped_rows),
         "left_out": Counter(table.left_out["why"].to_pylist()),
+        "late_at": table.left_out["watermark"].drop_null().cast(pa.int64()).to_pylist(),
         "output_watermarks": table.output_watermarks,
     }
 
@@ -159,6 +160,7 @@ def by_rule(script: list[Any], options: dict[str, Any], waits: bool = True) -> d
         "held": len(result.live),
         "dropped_rows": sorted(result.dropped_rows),
         "left_out": Counter(why for why, _ in result.left_out),
+        "late_at": result.late_at,
         "output_watermarks": result.output_watermarks,
     }
 

@@ -57,6 +57,7 @@ class Operator:
     bad: int = 0
     dropped_places: list[int] = field(default_factory=list)
     left_out: list[tuple[str, Row]] = field(default_factory=list)
+    late_at: list[int] = field(default_factory=list)
     """rule 66: the rows without a result, each once for each reason in a step."""
     _left: set[tuple[str, int]] = field(default_factory=set)
 
@@ -308,6 +309,8 @@ class Operator:
         if (why, place) not in self._left:
             self._left.add((why, place))
             self.left_out.append((why, row))
+            if why == "late":
+                self.late_at.append(self.watermark)
 
     def in_time(self, key: Key, arrivals: list[Arrival]) -> list[Arrival]:
         """rule 9 over a changelog: judged by the windows that rows open, which are there or have not expired (D16)."""

@@ -31,6 +31,7 @@ class Result:
     bad: int = 0
     dropped_rows: list[tuple[int, int]] = field(default_factory=list)
     left_out: list[tuple[str, Row]] = field(default_factory=list)
+    late_at: list[int] = field(default_factory=list)
     output_watermarks: list[int] = field(default_factory=list)
     live: list[Any] = field(default_factory=list)
 
@@ -94,7 +95,7 @@ def run(
         step(place, rows, now, watermark == "each_batch" and kind == "Elements")
         stop_at_timers(place, now, now)  # a timer that was set for an instant that had come
         result.output_watermarks.append(operator.output_watermark)
-    for name in ("dropped", "finished", "unassigned", "bad", "left_out"):
+    for name in ("dropped", "finished", "unassigned", "bad", "left_out", "late_at"):
         setattr(result, name, getattr(operator, name))
     result.live = operator.lives()
     return result
