@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..combiners import Combiner
 from ..combiners.expressions.expr import Expr, col
 from ..combiners.rows.columns import flat
 from ..combiners.rows.plain_types import is_text
-from ..combiners.rows.type_names import type_named
 from ..errors import InvalidArgument, UncombineError, require_column
 from ..files.describing import own_times
 from ..files.files import Files
@@ -35,7 +35,7 @@ from ..windows.times import MAX_TIME, UTC_MICROS
 from .conditions import Clock, condition_of, expression_of, is_expression
 from .parser import Parser
 from .results import unreadable_notes
-from .words import with_keys
+from .words import column_type, needed_columns, with_keys
 
 _IN_PYTHON = (
     ("delimiter", r"delimiter=('[^']*'), or schema= if it is", r"--delimiter \1, or --delimiter ',' if it is"),
@@ -129,7 +129,7 @@ def files_of(path: str, arguments: argparse.Namespace, **options: Any) -> Files:
     if named in (None, "csv"):
         options |= of_csv
     files = Files(path, format=arguments.format, **options)
-    types, zone = dict(map(_type_of, arguments.type)), getattr(arguments, "time_zone", None)
+    types, zone = dict(map(column_type, arguments.type)), getattr(arguments, "time_zone", None)
     if not types and zone is None:
         return files
     with reading_files(arguments):
@@ -154,22 +154,6 @@ def _is_time(schema: pa.Schema, name: str) -> bool:
     return name in schema.names and pa.types.is_timestamp(schema.field(name).type)
 
 
-def _type_of(text: str) -> tuple[str, pa.DataType]:
-    """The column and the type that `--type` names.
-
-    >>> _type_of("seconds=float64")
-    ('seconds', DataType(double))
-    """
-    name, sign, word = text.partition("=")
-    kind = type_named(word)
-    if not sign or not name or kind is None:
-        raise InvalidArgument(
-            "--type takes COLUMN=TYPE with a type of Arrow, such as seconds=float64 or price=decimal(10,2), not "
-            f"{text!r}"
-        )
-    return name, kind
-
-
 @contextmanager
 def reading_files(arguments: argparse.Namespace) -> Iterator[None]:
     """Say in the options of the command what an error about files says in those of `uc.Files`.
@@ -192,8 +176,8 @@ def reading_files(arguments: argparse.Namespace) -> Iterator[None]:
         raise InvalidArgument(said) from error
 
 
-def read_rows(arguments: argparse.Namespace) -> FileRows:
-    """The rows that a command asks for, with timestamps as times.
+def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *others: str | None) -> FileRows:
+    """The rows that a command asks for, with timestamps as times; a bad value is one in a column that it needs.
 
     A condition is part of the reading: parts of Parquet files that cannot have such rows are not read.
     """
@@ -213,7 +197,11 @@ def read_rows(arguments: argparse.Namespace) -> FileRows:
     unreadable: list[pa.Table] = []
     with reading_files(arguments):
         filtered = replace(source, format=replace(source.format, filter=condition))
-        table = _whole(filtered, arguments, unreadable.append)
+        needed = needed_columns(arguments.by, results, schema)
+        if needed is not None:
+            compared = (expression_of(text).columns for text in by_clock)
+            needed = needed.union(_times(arguments), filter(None, others), *compared)
+        table = _whole(filtered, arguments, needed, unreadable.append)
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
     if event_time is None and (made := _parsed(table, arguments.time)) is not None:
@@ -291,16 +279,18 @@ def _source(arguments: argparse.Namespace) -> LocalFiles:
     )
 
 
-def _whole(source: LocalFiles, arguments: argparse.Namespace, leave_out: LeaveOut) -> pa.Table:
+def _whole(
+    source: LocalFiles, arguments: argparse.Namespace, needed: frozenset[str] | None, leave_out: LeaveOut
+) -> pa.Table:
     """The rows of all files, in the order that `--file-order` says."""
     if getattr(arguments, "file_order", "name") == "name":
-        return source.whole(leave_out=leave_out)
+        return source.whole(needed, leave_out)
     place = source.paths[0]
     ones = [
         replace(source, paths=(replace(place, text=path, fixed=path, pattern=()),), listed=(path,))
         for path in source.listed
     ]
-    tables = [one.whole(leave_out=leave_out) for one in ones]
+    tables = [one.whole(needed, leave_out) for one in ones]
     return pa.concat_tables(sorted(tables, key=lambda table: _middle_time(table, arguments.time)))
 
 

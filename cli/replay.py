@@ -19,24 +19,26 @@ from .. import Elements, Watermark
 from ..combiners.rows.columns import flat
 from ..doors import flow
 from ..errors import InvalidArgument, TableMismatch
-from ..flows.result import Result
+from ..flows.result import Result, flat_panes
 from ..local.script_run import LocalRun
 from ..local.sources import LocalSource
 from ..plot import picture_file
 from ..tables import new_table, target_of
 from ..triggers import TRIGGER_WORDS, as_trigger
-from ..windows import WINDOW_WORDS, Span, as_window, span, time_column
+from ..windows import WINDOW_WORDS, Fixed, Span, Window, as_window, span, time_column
 from .failures import failures_of
 from .file_rows import FileRows, add_reading, read_rows, reading_files
 from .parser import Parser, count_of
 from .plot_options import add_plot, check_plot, plot_scope, scope_words
 from .progress_bar import progress_bar
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
-from .row_output import add_output, check_output, give, write_file
+from .row_output import add_output, check_output, check_sort, give, write_file
 from .words import add_by, add_combine, combiners_of
 
 STEPS = 2000
 """The most steps of a replay, unless --steps says another number."""
+
+_HOUR = 3_600_000_000
 
 
 def add_replay(parser: Parser) -> None:
@@ -92,7 +94,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     if arguments.table is not None:
         target_of(arguments.table)
     with progress_bar(f"reading {arguments.file}"):
-        rows = read_rows(arguments)
+        rows = read_rows(arguments, results, arguments.diff)
     if arguments.in_order:
         rows = replace(rows, table=rows.table.sort_by(arguments.time))
     stream = flow(rows.table.schema, time=arguments.time, watermark=arguments.lag, diff=arguments.diff)
@@ -101,6 +103,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": arguments.mode, "allowed_lateness": arguments.lateness}
     panes = source.window(window, trigger, **options).combine(by=rows.by, **results)
+    check_sort(arguments, flat_panes(panes.schema.empty_table()).column_names)
     if arguments.table is not None and not arguments.overwrite:
         with _advised():
             new_table(panes, arguments.table, None)
@@ -115,8 +118,8 @@ def _replayed(arguments: argparse.Namespace) -> int:
         result, code = result_so_far(interrupt), INTERRUPTED
     of_result = notes_of(result, more=bool(rows.notes))
     bundled = [] if at_once else _bundled(rows.table.num_rows, arguments.steps)
-    notes = [*bundled, *rows.notes, *of_result, *_late(result, rows, arguments)]
-    give(rows_of(result, arguments.final), arguments, notes)
+    notes = [*bundled, *rows.notes, *of_result, *_late(result, rows, arguments), *_of_clock(window, arguments)]
+    give(rows_of(result, arguments.final, arguments.time_zone), arguments, notes)
     if arguments.left_out is not None:
         write_file(_left_out(result, rows), arguments.left_out)
         print(f"wrote the rows that were left out into {arguments.left_out}", file=sys.stderr)
@@ -188,6 +191,19 @@ def _late(result: Result, rows: FileRows, arguments: argparse.Namespace) -> list
             f"{Span(most)}, or give --in-order"
         )
     return notes
+
+
+def _of_clock(window: Window, arguments: argparse.Namespace) -> list[str]:
+    """That windows of days begin in UTC, where the times of the result are those of another clock.
+
+    >>> _of_clock(as_window("1 day"), argparse.Namespace(time_zone="Europe/Paris", window="1 day"))
+    ["windows of '1 day' begin by the clock of UTC: --window 'calendar day Europe/Paris' has those of Europe/Paris"]
+    """
+    zone, size = arguments.time_zone, window.size if isinstance(window, Fixed) else 0
+    if zone in (None, "UTC") or size <= _HOUR:
+        return []
+    remedy = f": --window 'calendar day {zone}' has those of {zone}" if size == 24 * _HOUR else ""
+    return [f"windows of {arguments.window!r} begin by the clock of UTC{remedy}"]
 
 
 def _disorder(times: pa.ChunkedArray, lag: int) -> tuple[int, int]:

@@ -24,8 +24,10 @@ def add_final(parser: Parser) -> None:
     parser.add_argument("--final", action="store_true", help="give what is left at the end, and not each pane")
 
 
-def rows_of(result: Result, final: bool) -> pa.Table:
+def rows_of(result: Result, final: bool, zone: str | None = None) -> pa.Table:
     """The panes of a result as plain rows; or the rows that are left at the end, with their weights unless all are 1.
+
+    Their times are those of the clock of a zone, or of UTC.
 
     >>> import uncombine as uc
     >>> script = [uc.Elements([{"ts": 0, "x": 5}]), uc.Elements([{"ts": 1, "x": 2}]), uc.Watermark(None)]
@@ -36,15 +38,20 @@ def rows_of(result: Result, final: bool) -> pa.Table:
     """
     if not final:
         panes = result.panes.drop_columns([name for name in ("step",) if name in result.column_names])
-        return _in_utc(flat_panes(panes))
+        return in_zone(flat_panes(panes), zone)
     rows, weight = result.table(flat=True), result.weight
     plain = weight in rows.column_names and pc.all(pc.equal(rows[weight], 1)).as_py() is not False
-    return _in_utc(rows.drop_columns([weight]) if plain else rows)
+    return in_zone(rows.drop_columns([weight]) if plain else rows, zone)
 
 
-def _in_utc(rows: pa.Table) -> pa.Table:
-    """The rows, in which times that a combiner has taken from a column with a zone are in UTC, as all others are."""
-    kinds = [f.with_type(pa.timestamp("us", "UTC")) if getattr(f.type, "tz", None) else f for f in rows.schema]
+def in_zone(rows: pa.Table, zone: str | None) -> pa.Table:
+    """The rows with all times of one clock, that of a zone or of UTC, also those that a combiner has taken from a row.
+
+    >>> rows = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))})
+    >>> in_zone(rows, "Europe/Paris")["at"].to_pylist()[0].isoformat()
+    '1970-01-01T01:00:00+01:00'
+    """
+    kinds = [f.with_type(pa.timestamp("us", zone or "UTC")) if getattr(f.type, "tz", None) else f for f in rows.schema]
     return rows.cast(pa.schema(kinds))
 
 
@@ -85,7 +92,7 @@ def result_so_far(interrupt: KeyboardInterrupt) -> Result:
     return result
 
 
-__all__ = ["INTERRUPTED", "add_final", "notes_of", "result_so_far", "rows_of", "unreadable_notes"]
+__all__ = ["INTERRUPTED", "add_final", "in_zone", "notes_of", "result_so_far", "rows_of", "unreadable_notes"]
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from ..windows import span
 from .file_rows import add_reading, read_rows, reading_files
 from .parser import Parser, count_of
 from .progress_bar import progress_bar
+from .results import in_zone
 from .row_output import add_output, check_output, give
 from .words import add_by, add_combine, combiners_of
 
@@ -52,7 +53,7 @@ def _rolled(arguments: argparse.Namespace) -> int:
         if (length := getattr(arguments, option)) is not None:
             span(length)
     with progress_bar(f"reading {arguments.file}"):
-        rows = read_rows(arguments)
+        rows = read_rows(arguments, results, arguments.order)
     table = rolling(
         rows.table,
         periods,
@@ -66,7 +67,11 @@ def _rolled(arguments: argparse.Namespace) -> int:
         min_rows=arguments.min_rows,
         **results,
     )
-    give(table, arguments, [*rows.notes, *_without_time(rows.table[arguments.time].null_count)])
+    give(
+        in_zone(table, arguments.time_zone),
+        arguments,
+        [*rows.notes, *_without_time(rows.table[arguments.time].null_count)],
+    )
     return 0
 
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 from pyarrow.feather import write_feather
 
-from ..errors import InvalidArgument
+from ..errors import InvalidArgument, require_column
 from ..files.formats import format_of
 from ..files.paths import STORE_FAULTS, absolute, info_of, locate, parts_of, require_no_secret, unreachable
 from ..panes.showing import shown_rows
@@ -39,10 +41,17 @@ def add_output(parser: Parser) -> None:
         "--limit",
         type=count_of,
         metavar="N",
-        help=f"the most rows that are shown (default: {SHOWN}, and with --json all)",
+        help=f"the most rows that are given (default: {SHOWN}, and of --json and --output all)",
+    )
+    parser.add_argument(
+        "--sort",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="sort the rows, such as --sort 'total desc' with the largest first; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object a row, of all rows")
-    parser.add_argument("--output", metavar="FILE", help=f"write all rows into a new file: {_ENDINGS} (also .csv.gz)")
+    parser.add_argument("--output", metavar="FILE", help=f"write the rows into a new file: {_ENDINGS} (also .csv.gz)")
     parser.add_argument("--overwrite", action="store_true", help="write files, and a table, that are there already")
 
 
@@ -78,8 +87,10 @@ def _check_file(path: str, option: str, overwrite: bool) -> None:
 
 def give(rows: pa.Table, arguments: argparse.Namespace, notes: Sequence[str] = ()) -> None:
     """Write the rows into the file that --output names, or print them; `notes` are for people."""
+    rows = _sorted(rows, arguments.sort)
     if arguments.output is not None:
         check_output(arguments)  # another may have written it meanwhile
+        rows = rows.slice(0, arguments.limit)
         write_file(rows, arguments.output)
         some = f"{rows.num_rows:,} row{'s' * (rows.num_rows != 1)}"
         print(f"wrote {some} into {arguments.output}", file=sys.stderr)
@@ -91,6 +102,45 @@ def give(rows: pa.Table, arguments: argparse.Namespace, notes: Sequence[str] = (
     sys.stdout.flush()
     for note in notes:
         print(f"uncombine: {note}", file=sys.stderr)
+
+
+def check_sort(arguments: argparse.Namespace, names: Sequence[str]) -> None:
+    """Raise for columns of --sort that rows with these columns do not have."""
+    for text in arguments.sort:
+        _order(text, names)
+
+
+def _sorted(rows: pa.Table, texts: Sequence[str]) -> pa.Table:
+    """The rows in the order that --sort says; those without a value come last.
+
+    >>> _sorted(pa.table({"n": [1, None, 3]}), ["n desc"])["n"].to_pylist()
+    [3, 1, None]
+    """
+    if not texts:
+        return rows
+    orders = [_order(text, rows.column_names) for text in texts]
+    for name, _ in orders:
+        if pt.is_nested(rows.schema.field(name).type):
+            raise InvalidArgument(f"--sort {name!r} is a column of {rows.schema.field(name).type}: sort by another one")
+    plain = [
+        pc.dictionary_decode(rows[name]) if pt.is_dictionary(rows[name].type) else rows[name] for name, _ in orders
+    ]
+    keys = [(str(place), order) for place, (_, order) in enumerate(orders)]
+    columns = pa.table(plain, names=[name for name, _ in keys])
+    return rows.take(pc.sort_indices(columns, sort_keys=keys))
+
+
+def _order(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """The column and the order that --sort names.
+
+    >>> _order("total desc", ["total"]), _order("total", ["total"])
+    (('total', 'descending'), ('total', 'ascending'))
+    """
+    name, _, word = text.rpartition(" ")
+    order = {"asc": "ascending", "desc": "descending"}.get(word.casefold())
+    name, order = (text, "ascending") if order is None or text in names else (name.strip(), order)
+    require_column(name, names, "--sort")
+    return name, order
 
 
 def _short(rows: pa.Table) -> pa.Table:
@@ -156,7 +206,7 @@ def _form(path: str) -> str | None:
     return form if name == path.lower() or form in _OF_TEXT else None
 
 
-__all__ = ["add_output", "check_output", "give", "write_file"]
+__all__ = ["add_output", "check_output", "check_sort", "give", "write_file"]
 
 
 def __dir__() -> list[str]:

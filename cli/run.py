@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import InvalidArgument
 from ..flows.flow import Flow
 from ..flows.flow_steps import last_groupings, weight_of
-from ..flows.result import Result
+from ..flows.result import Result, flat_panes
 from ..panes.grouping.grouping import DIFF
 from ..tables import target_of
 from ..tables.interrupts import PATIENCE, interrupts
@@ -23,7 +23,7 @@ from .failures import failures_of
 from .module_names import flow_at
 from .parser import Parser
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
-from .row_output import add_output, check_output, give
+from .row_output import add_output, check_output, check_sort, give
 
 _OF_STREAMS = ("checkpoint", "available_now", "every", "same", "query_name", "quiet")
 
@@ -65,6 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
             f"the rows of {arguments.flow} have no end: keep the result in a table with --table and --checkpoint, such "
             "as --table duckdb:totals.db#totals --checkpoint checkpoint"
         )
+    check_sort(arguments, flat_panes(flow.schema.empty_table()).column_names)
     code = 0
     try:
         with failures_of(arguments.flow):
@@ -109,7 +110,11 @@ def _write_table(flow: Flow, arguments: argparse.Namespace) -> int:
     for name in _OF_STREAMS:
         if getattr(arguments, name):
             raise InvalidArgument(f"--{name.replace('_', '-')} is for a stream, and the rows of {arguments.flow} end")
-    for name, is_said in (("limit", arguments.limit is not None), ("json", arguments.json)):
+    for name, is_said in (
+        ("limit", arguments.limit is not None),
+        ("json", arguments.json),
+        ("sort", bool(arguments.sort)),
+    ):
         if is_said:
             raise InvalidArgument(
                 f"--{name} is for rows that are shown, and those of {arguments.flow} go into the table: leave it out"

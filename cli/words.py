@@ -19,7 +19,8 @@ import pyarrow as pa
 from .. import combiners
 from ..combiners import Combiner
 from ..combiners.read_repr import EXPRESSIONS, Unreadable, read_value
-from ..errors import InvalidArgument, nearest
+from ..combiners.rows.type_names import type_named
+from ..errors import InvalidArgument, UncombineError, nearest
 from ..windows.texts import quoted, reading, require_short
 from .conditions import expression_of, is_expression
 from .parser import Parser
@@ -36,7 +37,18 @@ _COMBINERS: Mapping[str, Any] = {
 _OF_COLUMNS = [name for name in _COMBINERS if name not in ("Combiner", "PerKey", "Struct", *EXPRESSIONS)]
 """The combiners that `function:column` can make."""
 
-_SHORT = {"avg": "Mean", "average": "Mean", "std": "StdDev", "stddev": "StdDev", "var": "Variance"}
+_SHORT = {
+    "avg": "Mean",
+    "average": "Mean",
+    "std": "StdDev",
+    "stddev": "StdDev",
+    "var": "Variance",
+    "distinct": "CountDistinct",
+    "nunique": "CountDistinct",
+    "percentile": "Quantile",
+    "size": "Count",
+}
+_PERCENTILE = re.compile(r"p([1-9]\d?|99\d+)", re.IGNORECASE)
 
 
 def combiner_of(text: str) -> tuple[str, Combiner]:
@@ -44,6 +56,8 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
 
     >>> combiner_of("total=sum:score"), combiner_of("n=count"), combiner_of("p=quantile:x:0.9")
     (('total', Sum('score')), ('n', Count()), ('p', Quantile('x', 0.9)))
+    >>> combiner_of("p95=p95:x"), combiner_of("p=p5:x"), combiner_of("n=distinct:user")
+    (('p95', Quantile('x', 0.95)), ('p', Quantile('x', 0.05)), ('n', CountDistinct('user')))
     >>> combiner_of("total=Sum('score', exact=True)")
     ('total', Sum('score', exact=True))
     """
@@ -59,6 +73,8 @@ def combiner_of(text: str) -> tuple[str, Combiner]:
     if "(" in made:
         return name, _value(made, what)
     function, *arguments = made.split(":")
+    if (percent := _PERCENTILE.fullmatch(function)) and len(arguments) == 1:
+        function, arguments = "quantile", [*arguments, f"0.{percent[1]:0>2}"]
     plain = {word.casefold(): word for word in _OF_COLUMNS} | {k: v.casefold() for k, v in _SHORT.items()}
     called = plain.get(function.casefold().replace("_", ""), "")
     called = plain.get(called, called)
@@ -112,6 +128,22 @@ def _refusal(part: ast.AST) -> str:
     if isinstance(part, ast.Name):
         return f"there is no {part.id}: {nearest(part.id, _COMBINERS)}"
     return f"{quoted(ast.unparse(part))} is neither a call of a public name nor a plain value"
+
+
+def column_type(text: str) -> tuple[str, pa.DataType]:
+    """The column and the type that `--type` names.
+
+    >>> column_type("seconds=float64")
+    ('seconds', DataType(double))
+    """
+    name, sign, word = text.partition("=")
+    kind = type_named(word)
+    if not sign or not name or kind is None:
+        raise InvalidArgument(
+            "--type takes COLUMN=TYPE with a type of Arrow, such as seconds=float64 or price=decimal(10,2), not "
+            f"{text!r}"
+        )
+    return name, kind
 
 
 def add_by(parser: Parser) -> None:
@@ -180,7 +212,33 @@ def combiners_of(texts: Sequence[str]) -> dict[str, Combiner]:
     return results
 
 
-__all__ = ["add_by", "add_combine", "combiner_of", "combiners_of", "key_name", "with_keys"]
+def needed_columns(by: Sequence[str], results: Mapping[str, Combiner], schema: pa.Schema) -> frozenset[str] | None:
+    """The columns of files that keys and results read; None where that is not known before the rows are.
+
+    >>> schema = pa.schema({"user": pa.string(), "n": pa.int64(), "note": pa.string()})
+    >>> sorted(needed_columns(["user"], {"total": combiners.Sum("n")}, schema))
+    ['n', 'user']
+    """
+    names = {text for text in by if key_name(text) == text}
+    for text in by:
+        if text not in names:
+            names |= {*expression_of(text.partition("=")[2], "--by").columns}
+    try:
+        return frozenset(names).union(*(combiner.bind(schema).columns for combiner in results.values()))
+    except UncombineError:  # such as a result over a column that --by computes
+        return None
+
+
+__all__ = [
+    "add_by",
+    "add_combine",
+    "column_type",
+    "combiner_of",
+    "combiners_of",
+    "key_name",
+    "needed_columns",
+    "with_keys",
+]
 
 
 def __dir__() -> list[str]:

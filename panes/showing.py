@@ -8,7 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from html import escape
 from typing import Any
 
@@ -150,8 +150,7 @@ def _plain(value: pa.Scalar) -> str:
     except (ValueError, OverflowError):  # a time or a length of time that Python does not have
         return _far(value)
     if isinstance(plain, datetime):
-        aware = plain.tzinfo is not None
-        return (plain.astimezone(UTC).replace(tzinfo=None) if aware else plain).isoformat(" ") + "Z" * aware
+        return plain.isoformat(" ").replace("+00:00", "Z")
     return plain if isinstance(plain, str) else str(plain)
 
 

@@ -92,7 +92,7 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
         (["replay", "{}", *REPLAY, "--combine", "n=cuont"], "there is no 'cuont', did you mean 'count'?"),
         (["replay", "{}", *REPLAY, "--combine", "sum"], "--combine takes name=function:column"),
         (["replay", "{}", *REPLAY, "--lateness", "soon"], "'soon' is not a length of time"),
-        (["replay", "{}", *REPLAY, "--combine", "n=p95:score"], "known are 'approxcountdistinct'"),
+        (["replay", "{}", *REPLAY, "--combine", "n=zscore:score"], "known are 'approxcountdistinct'"),
         (["replay", "{}", *REPLAY, "--time", "user"], "column 'user' has no times: 'ada' is not an ISO"),
         (["replay", "{}", *REPLAY, "--where", "user"], "--where takes COLUMN=VALUE such as user=ada"),
         (["replay", "{}", *REPLAY, "--where", "user=eve"], "no row is left by --where 'user=eve'"),

@@ -58,7 +58,7 @@ def test_a_wrong_number_makes_no_text_of_a_column_with_a_type(
     assert "'x' is string: give its type, as by --type seconds=float64" in capsys.readouterr().err
     assert main([*replay, "--combine", "s=sum:x", "--type", "x=float64"]) == 0
     given = capsys.readouterr()
-    assert given.out.splitlines()[1].split() == ["2024-10-26", "22:00:00Z", "2024-10-27", "23:00:00Z", "24.0"]
+    assert given.out.splitlines()[1].split() == ["2024-10-27", "00:00:00+02:00", "2024-10-28", "00:00:00+01:00", "24.0"]
     assert "1 row cannot be read and is left out, the first in line 4" in given.err
     for wrong, says in (("y=float64", "--type needs column 'y'"), ("x=flat", "--type takes COLUMN=TYPE")):
         assert main([*replay, "--combine", "s=sum:x", "--type", wrong]) == 2
@@ -71,7 +71,7 @@ def test_a_wrong_number_makes_no_text_of_a_column_with_a_type(
 def test_a_row_that_is_an_error_names_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = "".join(f"2024-05-01T12:00:00Z,{n}\n" for n in range(200_000))
     (tmp_path / "a.csv").write_text(f"ts,n\n{lines}2024-05-01T12:00:00Z,many\n")
-    assert count(tmp_path / "a.csv", "--on-bad-row", "error") == 2
+    assert count(tmp_path / "a.csv", "--on-bad-row", "error", "--combine", "s=sum:n") == 2
     assert "leave such rows out with --on-bad-row leave_out" in capsys.readouterr().err
 
 
@@ -165,7 +165,7 @@ def test_a_zone_is_that_of_all_times_without_one(
     replay = [*command, "arrived", "--time-zone", "Europe/Berlin", "--window", "1 minute", "--trigger", "each row"]
     assert main([*replay, *options, "--combine", "n=count", "--json"]) == 0
     row = json.loads(capsys.readouterr().out.splitlines()[0])
-    assert (row["window_start"], row["processing_time"]) == ("2024-05-01T10:00:00Z", "2024-05-01T10:00:20Z")
+    assert (row["window_start"], row["processing_time"]) == ("2024-05-01T12:00:00+02:00", "2024-05-01T12:00:20+02:00")
 
 
 WALL = [datetime(2026, 11, 3, 14, 5), datetime(2026, 11, 3, 23, 30), datetime(2026, 7, 4, 0, 10)]
@@ -176,7 +176,7 @@ WALL = [datetime(2026, 11, 3, 14, 5), datetime(2026, 11, 3, 23, 30), datetime(20
 def test_hours_of_times_are_those_of_the_clock_that_is_named(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In keys and conditions, of files whose times say no zone and of those that are in UTC; results are in UTC."""
+    """In keys and conditions, of files whose times say no zone and of those that are in UTC; results have its times."""
     zone, options = ZoneInfo("Europe/Berlin"), ["--time-zone", "Europe/Berlin"]
     aware = [at.replace(tzinfo=zone) for at in WALL]
     kinds = {"parquet": pa.timestamp("us"), "arrow": pa.timestamp("ms"), "utc": pa.timestamp("us", "UTC")}
@@ -192,14 +192,49 @@ def test_hours_of_times_are_those_of_the_clock_that_is_named(
     command = ["replay", str(path), *options, "--window", "global", "--combine", "at=max:ts", "--final", "--json"]
     assert main([*command, "--by", "hour=col('ts').dt.hour()"]) == 0
     found = {row["hour"]: row["at"] for row in map(json.loads, capsys.readouterr().out.splitlines())}
-    assert found == {at.hour: f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for at in aware}
+    assert found == {at.hour: at.isoformat() for at in aware}
     if form != "german":  # a condition over such a column is one of texts
         assert main([*command, "--where", "col('ts').dt.hour() >= 23"]) == 0
         [row] = map(json.loads, capsys.readouterr().out.splitlines())
-        assert row["at"] == "2026-11-03T22:30:00Z"
+        assert row["at"] == "2026-11-03T23:30:00+01:00"
     assert main([*command, "--where", "ts>=2026-11-03 14:05", "--processing-time", "ts"]) == 0
     [row] = map(json.loads, capsys.readouterr().out.splitlines())
-    assert row["at"] == "2026-11-03T22:30:00Z"
+    assert row["at"] == "2026-11-03T23:30:00+01:00"
+
+
+def test_windows_of_days_begin_in_utc_and_the_command_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text("ts\n2026-05-01T23:30:00\n2026-05-02T00:30:00\n")
+    command = ["replay", str(tmp_path / "a.csv"), "--time-zone", "Europe/Berlin", "--combine", "n=count", "--json"]
+    for window, starts, note in (
+        ("1 day", ["2026-05-01T02:00:00+02:00"], True),
+        ("calendar day Europe/Berlin", ["2026-05-01T00:00:00+02:00", "2026-05-02T00:00:00+02:00"], False),
+        ("1 hour", ["2026-05-01T23:00:00+02:00", "2026-05-02T00:00:00+02:00"], False),
+    ):
+        assert main([*command, "--window", window]) == 0
+        said = capsys.readouterr()
+        assert [json.loads(line)["window_start"] for line in said.out.splitlines()] == starts
+        assert ("--window 'calendar day Europe/Berlin' has those" in said.err) == note
+
+
+def test_a_bad_value_in_a_column_that_nothing_reads_loses_no_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text("ts,k,n,other\n2026-05-01T12:00:00Z,a,1,x\n2026-05-01T12:00:01Z,a,y,2\n")
+    types = ["--type", "n=int64", "--type", "other=int64"]
+    command = ["replay", str(tmp_path / "a.csv"), *types, "--window", "1 hour", "--by", "k", "--json"]
+    for needs, count in (
+        (["--combine", "n=count"], 2),
+        (["--combine", "n=CountIf(col('n') > 0)"], 1),
+        (["--combine", "n=count", "--where", "other>=0"], 1),
+        (["--combine", "n=count", "--by", "more=col('n') + 1"], 1),
+        (["--combine", "n=count", "--diff", "n"], 1),
+    ):
+        assert main([*command, *needs]) == 0
+        said = capsys.readouterr()
+        assert sum(json.loads(line)["n"] for line in said.out.splitlines()) == count
+        assert ("cannot be read" in said.err) == (count == 1)
 
 
 def test_times_of_arrival_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

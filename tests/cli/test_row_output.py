@@ -20,6 +20,7 @@ import uncombine as uc
 from uncombine.cli import row_output
 from uncombine.cli.failures import Failed
 from uncombine.cli.row_output import check_output, give, write_file
+from uncombine.errors import UncombineError
 from uncombine.files import paths
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -40,6 +41,7 @@ ROWS = pa.table(
 
 def arguments(output: str | Path | None = None, **options: object) -> argparse.Namespace:
     plain = {"output": None if output is None else str(output), "overwrite": False, "json": False, "limit": None}
+    plain["sort"] = []
     return argparse.Namespace(**{**plain, **options})
 
 
@@ -70,6 +72,24 @@ def test_json_has_all_rows_and_a_terminal_the_first(capsys: pytest.CaptureFixtur
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == "... 70 more rows"
     assert told.err == "uncombine: 3 rows left out\n"
+
+
+def test_rows_in_an_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = pa.table({"k": ["b", "a", None, "a"], "n": [1.5, 2.5, 2.5, None], "total desc": [1, 2, 3, 4], "l": [[1]] * 4})
+    rows = rows.set_column(0, "k", rows["k"].dictionary_encode())
+    for sort, found in (
+        (["n desc", "k"], [2, 3, 1, 4]),
+        (["k ASC", "n"], [2, 4, 1, 3]),
+        (["total desc"], [1, 2, 3, 4]),
+        (["total desc desc"], [4, 3, 2, 1]),
+    ):
+        give(rows, arguments(json=True, sort=sort))
+        assert [json.loads(line)["total desc"] for line in capsys.readouterr().out.splitlines()] == found
+    give(rows, arguments(tmp_path / "top.parquet", sort=["total desc desc"], limit=2))
+    assert pq.read_table(tmp_path / "top.parquet")["total desc"].to_pylist() == [4, 3]
+    for sort, error in ((["m desc"], "--sort needs column 'm'"), (["l"], "--sort 'l' is a column of list")):
+        with pytest.raises(UncombineError, match=error):
+            give(rows, arguments(sort=sort))
 
 
 def test_a_terminal_has_no_column_that_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
