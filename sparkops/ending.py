@@ -1,14 +1,17 @@
-"""The end of a query that has taken all its rows, and that Spark runs on for timers of processing time.
+"""The end of a query: the wait for it, and that of one which has all its rows while Spark runs on for timers.
 
-Guarded by tests/sparkops/test_time_modes.py.
+Guarded by tests/sparkops/test_time_modes.py and tests/sparkops/tables/test_live_table.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+
+from ..tables.interrupts import waited
+from .progress_log import own_error
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
@@ -36,6 +39,23 @@ def end_without_input(query: StreamingQuery, begun: int, hurry: Callable[[], obj
     return thread
 
 
+def wait_for(query: StreamingQuery, seconds: float | None) -> bool | None:
+    """Wait for the end of a query as its own method does, with the library's error last, and one trace at Ctrl-C."""
+    with own_error_last():
+        return waited(query.awaitTermination, seconds)
+
+
+@contextmanager
+def own_error_last() -> Iterator[None]:
+    """Note the library's own error on one of Spark, whose text ends with a plan, so that a traceback ends with it."""
+    try:
+        yield
+    except Exception as error:
+        if own := own_error(str(error)):
+            error.add_note(own)
+        raise
+
+
 def without_input(progress: Mapping[str, Any]) -> bool:
     """True if a batch took nothing from its sources: a batch of files without rows took the files.
 
@@ -46,4 +66,4 @@ def without_input(progress: Mapping[str, Any]) -> bool:
     return all(source["startOffset"] == source["endOffset"] for source in progress["sources"])
 
 
-__all__ = ["end_without_input", "without_input"]
+__all__ = ["end_without_input", "own_error_last", "wait_for", "without_input"]

@@ -5,6 +5,7 @@ Guarded by tests/tables/test_interrupts.py.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -23,8 +24,9 @@ LEAST = 0.001
 def interrupts() -> Iterator[Callable[[], bool]]:
     """Note the first Ctrl-C in the block, and give a function that says if it has come; a second one is raised.
 
-    PySpark's own handler calls the JVM while another call waits for it, and writes two tracebacks. A thread that is not
-    the main one hears of no Ctrl-C.
+    PySpark's own handler calls the JVM while another call waits for it, and writes two tracebacks. A handler that the
+    program has set itself keeps the signal, as does a block around this one, and a thread that is not the main one
+    hears of none.
 
     >>> with interrupts() as come:
     ...     come()
@@ -38,14 +40,35 @@ def interrupts() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         came = True
 
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not _is_plain(before):
         yield lambda: False
         return
-    before = signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, note)
     try:
         yield lambda: came
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _is_plain(handler: Any) -> bool:
+    """True for the handlers of Python and of PySpark, which a program has that sets none."""
+    return handler is signal.default_int_handler or str(getattr(handler, "__module__", "")).startswith("pyspark.")
+
+
+def waited(ended: Callable[[float], bool | None], seconds: float | None) -> bool | None:
+    """Wait for an end, for some seconds or as long as it takes; an interrupt is raised between two calls that wait.
+
+    >>> waited(lambda seconds: True, None), waited(lambda seconds: True, 5), waited(lambda seconds: False, 0.01)
+    (None, True, False)
+    """
+    if seconds is not None and seconds <= 0:
+        return ended(seconds)
+    with interrupts() as interrupted:
+        done = ended_within(ended, math.inf if seconds is None else seconds, interrupted)
+        if interrupted() and not done:
+            raise KeyboardInterrupt
+    return None if seconds is None else done
 
 
 def ended_within(ended: Callable[[float], bool | None], seconds: float, interrupted: Callable[[], bool]) -> bool:
@@ -61,7 +84,7 @@ def ended_within(ended: Callable[[float], bool | None], seconds: float, interrup
     return False
 
 
-__all__ = ["LEAST", "PATIENCE", "ended_within", "interrupts"]
+__all__ = ["LEAST", "PATIENCE", "ended_within", "interrupts", "waited"]
 
 
 def __dir__() -> list[str]:

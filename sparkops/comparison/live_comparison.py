@@ -21,8 +21,8 @@ from ...tables.comparison.comparison import Comparison
 from ...tables.comparison.net_difference import NetDifference
 from ...tables.comparison.options import ComparisonOptions
 from ...tables.target import NONE_YET
-from ..ending import end_without_input
-from ..progress_log import listen, own_error
+from ..ending import end_without_input, wait_for
+from ..progress_log import listen
 from ..starting import BatchFunction, started
 from ..time_modes import wakes
 from .spark_sides import WEIGHT, SparkSide, spark_sides
@@ -73,13 +73,7 @@ class LiveComparison:
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         """Wait for the end of the query, as its own method does."""
-        try:
-            ended: bool | None = self.query.awaitTermination(timeout)
-        except Exception as error:
-            if own := own_error(str(error)):
-                error.add_note(own)
-            raise
-        return ended
+        return wait_for(self.query, timeout)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.query, name)

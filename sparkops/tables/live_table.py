@@ -5,8 +5,7 @@ Guarded by tests/sparkops/tables/test_live_table.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -22,7 +21,7 @@ from ...tables import Keeper, Writer, table_flow, target_of
 from ...tables.watching import watched
 from ..batches import changes_in, packed_changes
 from ..checkpoints.positions import in_shards, seed_at_start, started_at
-from ..progress_log import own_error
+from ..ending import own_error_last, wait_for
 from ..query_log import query_id
 from ..restarts import checked_route
 from ..routes.base import Route
@@ -38,17 +37,6 @@ from .table_start import TableStart
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-
-@contextmanager
-def _own_error_last() -> Iterator[None]:
-    """Note the library's own error on one of Spark, whose text ends with a plan, so that a traceback ends with it."""
-    try:
-        yield
-    except Exception as error:
-        if own := own_error(str(error)):
-            error.add_note(own)
-        raise
 
 
 class LiveTable:
@@ -95,16 +83,14 @@ class LiveTable:
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802
         """Wait for the end of the query, as its own method does."""
         try:
-            with _own_error_last():
-                ended: bool | None = self.query.awaitTermination(timeout)
-            return ended
+            return wait_for(self.query, timeout)
         finally:
             if not self.query.isActive:
                 self._keeper.close()
 
     def processAllAvailable(self) -> None:  # noqa: N802
         """Wait until the table has all rows that are there, as the query's own method does."""
-        with _own_error_last():
+        with own_error_last():
             self.query.processAllAvailable()
 
     def stop(self) -> None:

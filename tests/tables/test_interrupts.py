@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from uncombine.tables.interrupts import ended_within, interrupts
+from uncombine.tables.interrupts import ended_within, interrupts, waited
 
 
 def test_the_first_interrupt_is_noted_and_the_second_one_raised() -> None:
@@ -37,6 +37,42 @@ def test_a_wait_ends_with_the_end_or_an_interrupt_or_in_time() -> None:
     with interrupts() as come:
         assert ended_within(ended, 60, come)
         assert not ended_within(lambda _: False, 0.01, come)
+
+
+def test_a_wait_is_interrupted_between_two_calls() -> None:
+    """The call that waits is never broken, and one interrupt ends the wait as Python's own would."""
+    calls = list[str]()
+
+    def ended(_: float) -> bool:
+        calls.append("begins")
+        signal.raise_signal(signal.SIGINT)
+        calls.append("ends")
+        return False
+
+    for seconds in (None, 60):
+        with pytest.raises(KeyboardInterrupt):
+            waited(ended, seconds)
+    assert calls == ["begins", "ends"] * 2
+
+
+def test_a_handler_of_the_program_keeps_the_signal() -> None:
+    heard = list[int]()
+    before = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
+    try:
+        with interrupts() as come:
+            signal.raise_signal(signal.SIGINT)
+            assert not come()
+        waits = iter([False, True])
+        assert waited(lambda _: (signal.raise_signal(signal.SIGINT), next(waits))[1], None) is None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT] * 3
+
+
+def test_a_block_around_another_one_hears_of_the_interrupt() -> None:
+    with interrupts() as come:
+        assert waited(lambda _: signal.raise_signal(signal.SIGINT) is None, 60)
+        assert come()
 
 
 def test_no_wait_is_shorter_than_a_millisecond() -> None:

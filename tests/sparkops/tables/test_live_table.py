@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import os
 import random
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pyarrow as pa
 import pytest
 from changes import ROW, debezium_keyed, history, left
 from live_tables import in_order
+from pyspark import SparkContext
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from streams import START, changed, read_stream, written
@@ -124,6 +128,28 @@ def test_a_live_table_ends_with_its_block(spark: SparkSession, tmp_path: Path) -
 
 def latest(source: Any) -> Any:
     return source.where(uc.col("v") > 1).with_columns(doubled=uc.col("v") + uc.col("v"))
+
+
+def test_ctrl_c_while_a_program_waits_is_one_interrupt(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark's own handler calls the JVM in the middle of the call that waits, which breaks both."""
+
+    def cancelled(_: Any) -> None:
+        raise AssertionError("the handler of PySpark has run")
+
+    monkeypatch.setattr(SparkContext, "cancelAllJobs", cancelled)
+    source = uc.flow(read_stream(spark, written(BATCHES, tmp_path / "files"), SCHEMA), watermark="1 minute", diff="d")
+    place = {"target": f"duckdb:///{tmp_path}/live.db#t", "checkpoint": tmp_path / "checkpoint"}
+    with sessions(source).to_table(**place) as live:
+        live.processAllAvailable()
+        timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt) as raised:
+            live.awaitTermination()
+        assert raised.value.__context__ is None
+        assert live.isActive
+    assert in_order(live.arrow()) == in_order(scratch(BATCHES))
 
 
 def test_lengths_of_time_in_a_table(spark: SparkSession, tmp_path: Path) -> None:
