@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..files.unreadable_rows import shortened
 from ..flows.result import Result, flat_panes
 from .parser import Parser
 
@@ -74,7 +75,7 @@ def unreadable_notes(unreadable: Sequence[pa.Table]) -> tuple[str, ...]:
     rows = pa.concat_tables(tables).sort_by([("file", "ascending"), ("line", "ascending")])
     count, first = rows.num_rows, rows.slice(0, 1).to_pylist()[0]
     some = "1 row cannot be read and is" if count == 1 else f"{count:,} rows cannot be read and are"
-    text = "" if first["text"] is None else f": {first['text']!r}"
+    text = "" if first["text"] is None else f": {shortened(first['text'])!r}"
     return (f"{some} left out, the first in line {first['line']} of {_short(first['file'])}{text}",)
 
 

@@ -26,7 +26,10 @@ CAUSES = 100
 """The most rows of a block, of those that are known to be bad without trying each, whose cause is told."""
 
 LONGEST_TEXT = 40
-"""The most characters of a file that are shown in one place."""
+"""The most characters of a file that are shown in a sentence."""
+
+LONGEST_ROW = 200
+"""The most characters of a row that are kept of one that cannot be read."""
 
 LONGEST_CAUSE = 200
 """The most characters of a cause, which may have a value of the file."""
@@ -124,13 +127,13 @@ ERRORS = BadRows()
 """Every bad row is an error."""
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
     """The first characters of a text from a file.
 
     >>> shortened("k" * 99)
     'kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk...'
     """
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def _cause(reason: object, text: bytes) -> str | None:
@@ -188,8 +191,8 @@ def _open_part(text: bytes) -> str | None:
 
 
 def _shown(text: bytes) -> str:
-    beginning = text[: 4 * LONGEST_TEXT + 4].replace(NO_TEXT, "\ufffd".encode())
-    return shortened(beginning.decode("utf-8", "replace"))
+    beginning = text[: 4 * LONGEST_ROW + 4].replace(NO_TEXT, "\ufffd".encode())
+    return shortened(beginning.decode("utf-8", "replace"), LONGEST_ROW)
 
 
 class RowReader(Protocol):

@@ -15,6 +15,7 @@ from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores, store_of
 from ..rows.options import ROW, AdmittedRows, key_arrays, output, restored, stored, stored_schema
+from ..rows.unmet import tell_unmet
 from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
@@ -93,7 +94,9 @@ class InOrderOperator(RowOperator):
 
     def _output(self, rows: pa.Table) -> pa.Table:
         """The rows in the order of time and arrival; retractions whose row never came are left out."""
-        rows = rows.filter(pa.array(np.asarray(rows["weight"].to_numpy()) > 0))
+        came = np.asarray(rows["weight"].to_numpy()) > 0
+        tell_unmet("in_order", rows.filter(pa.array(~came)))
+        rows = rows.filter(pa.array(came))
         places = pa.array(np.lexsort((np.asarray(rows["order"].to_numpy()), times_of(rows))))
         weights = np.asarray(rows["weight"].take(places).to_numpy())
         return output(restored(rows, self.columns.rows).take(places), weights, self.output_schema)

@@ -42,7 +42,11 @@ class KeyFunction(Protocol):
     """The fields of the state of a key. All are null at first."""
 
     def on_row(self, row: dict[str, Any], state: dict[str, Any], ctx: KeyContext) -> None:
-        """Handle a row of the key; `ctx.diff` is its weight and `ctx.time` its event time."""
+        """Handle a row of the key; `ctx.diff` is its weight and `ctx.time` its event time.
+
+        A row whose time is before `ctx.watermark`, the watermark from before its bundle, is late and was still taken
+        in, by `allowed_lateness=`.
+        """
 
     def on_timer(self, tag: str, ctx: KeyContext) -> None:
         """Handle a timer whose time has come, and which is no longer set; the state is `ctx.state`.

@@ -26,6 +26,7 @@ from ..rows.clocks import Clocks
 from ..rows.equal_rows import netted
 from ..rows.operator import RowOperator, Stores, store_of
 from ..rows.options import EVENT_TIME, ROW, AdmittedRows, key_arrays, output, output_schema, restored, stored_schema
+from ..rows.unmet import tell_unmet, without_due
 from ..state.hashes import key_hashes, lookup
 from ..state.operator_state import OperatorState
 from ..state.store import Store
@@ -101,7 +102,7 @@ class RolledOperator(RowOperator):
     def _corrected(self, stored: StoreRows, bundle: AdmittedRows, clocks: Clocks) -> tuple[pa.Table, Store]:
         """The rows of output, and the store after the bundle, of which some rows are loaded."""
         if not len(stored) and not len(bundle):
-            return self.output_schema.empty_table(), stored.store.without_due(clocks.leaves)
+            return self.output_schema.empty_table(), self._without_due(stored.store, clocks)
         loaded = stored.read().combine_chunks()
         rows = pa.concat_tables([restored(loaded, self.columns.rows), bundle.rows]).combine_chunks()
         copies, replaced = copies_of(self.columns, rows, loaded, bundle)
@@ -132,7 +133,7 @@ class RolledOperator(RowOperator):
         stays, fresh = (wake > clocks.after) | clocks.each_batch, came | differs
         leaves = np.zeros(len(loaded), np.bool_)
         leaves[np.concatenate([replaced, gone, held[~came & (fresh | ~stays)]])] = True
-        store = stored.where(leaves).removed().without_due(clocks.leaves)
+        store = self._without_due(stored.where(leaves).removed(), clocks)
         return panes, self._put(store, rows, held, results, ~waits | wanted, wake, fresh & stays, copies, clocks)
 
     def _near(self, store: Store, bundle: AdmittedRows, clocks: Clocks) -> StoreRows:
@@ -260,6 +261,7 @@ class RolledOperator(RowOperator):
         stays = np.flatnonzero(chosen)
         waits = _times(rows)[copies.awaited] + self.rolled.wait + 1
         awaits = (waits > clocks.after) | clocks.each_batch
+        tell_unmet("rolling", rows.take(pa.array(copies.awaited[~awaits])), copies.lacking[~awaits])
         awaited, lacking = copies.awaited[awaits], copies.lacking[awaits]
         places = pa.array(np.concatenate([held[stays], awaited]))
         columns = [
@@ -271,6 +273,9 @@ class RolledOperator(RowOperator):
         table = pa.Table.from_arrays(columns, schema=self.stored_schema)
         until = np.concatenate([wake[stays], waits[awaits]])
         return store.put(self.hashes("rows", table), table, {"event": until})
+
+    def _without_due(self, store: Store, clocks: Clocks) -> Store:
+        return without_due("rolling", store, clocks.leaves, self.rolled.diff)
 
     def _wake(self, times: np.ndarray, waits: np.ndarray, sorted_rows: SortedRows | None, clocks: Clocks) -> np.ndarray:
         """The watermark at which each row comes out, or leaves."""

@@ -24,6 +24,7 @@ from ...windows.times import LAST, MIN_TIME, NEVER, UTC_MICROS
 from ..rows.clocks import Clocks
 from ..rows.operator import RowOperator, Stores, store_of
 from ..rows.options import EVENT_TIME, ROW, AdmittedRows, key_arrays, output, output_schema, restored, stored_schema
+from ..rows.unmet import tell_unmet, without_due
 from ..state.hashes import key_hashes, lookup, with_start
 from ..state.operator_state import OperatorState
 from ..state.store import Store
@@ -112,7 +113,8 @@ class TickOperator(RowOperator):
         low, high = self._shown_before(clocks.before), self._shown_before(clocks.after)
         stored = self._read(store_of(state, "rows"), bundle, low, high)
         if not len(stored) and not len(bundle):
-            stores: Stores = {name: store_of(state, name).without_due(clocks.leaves) for name in state.stores}
+            stores: Stores = {name: store_of(state, name).without_due(clocks.leaves) for name in ("ticks", NEXT)}
+            stores["rows"] = self._without_due(stored.store, clocks)
             return self.output_schema.empty_table(), stores, self._hold(state, clocks)
         loaded = stored.read().combine_chunks()
         rows = pa.concat_tables([restored(loaded, self.columns.rows), bundle.rows]).combine_chunks()
@@ -124,7 +126,7 @@ class TickOperator(RowOperator):
         before, panes, shown = self._compared(store_of(state, "ticks"), ticks, exist, results, low)
         left = np.zeros(len(loaded), np.bool_)
         left[np.concatenate([replaced, copies.go])] = True
-        kept = stored.where(left).removed().without_due(clocks.leaves)
+        kept = self._without_due(stored.where(left).removed(), clocks)
         stores = {"rows": self._put_rows(kept, rows, copies, clocks)}
         stores["ticks"] = self._put_ticks(before.without_due(clocks.leaves), shown, some, results, clocks)
         times = _micros(rows[EVENT_TIME])[held if self._is_due(low, high) else copies.come]
@@ -240,9 +242,14 @@ class TickOperator(RowOperator):
         weights = np.concatenate([np.ones(len(copies.come), np.int64), copies.lacking])
         until = np.concatenate([last, times[copies.awaited]]) + wait + 1
         stays = until > clocks.after
+        unmet = ~stays & (weights < 0)
+        tell_unmet("rolling", rows.take(pa.array(places[unmet])), weights[unmet])
         columns = [*rows.take(pa.array(places[stays])).columns, pa.array(weights[stays])]
         table = pa.Table.from_arrays(columns, schema=self.row_schema)
         return store.put(self.hashes("rows", table), table, {"event": until[stays]})
+
+    def _without_due(self, store: Store, clocks: Clocks) -> Store:
+        return without_due("rolling", store, clocks.leaves, self.rolled.diff)
 
     def _put_next(self, store: Store, times: np.ndarray, high: int, clocks: Clocks) -> Store:
         """The store with the first tick that is to be shown: of rows of these times, or the one that is known."""

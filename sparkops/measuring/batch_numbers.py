@@ -58,7 +58,8 @@ class StageProgress:
     """The counts of one grouping in a batch, over all its shards; counts of state are those after the batch.
 
     `rows_uncombined` counts the rows that went to their shards one by one, because a task found that combining them
-    does not pay, or because the shards need them.
+    does not pay, or because the shards need them. `rows_out` counts the rows of a step that gives no panes, such as
+    `process` or a join, and their retractions.
     The times in microseconds are summed over tasks: loading the state, the step, saving.
     `watermark` is the least of all shards; it is None at the beginning and at the end of time. `latest` is the latest
     event time that a source has seen, as its watermark reports tell. `sources` are those of the data, the one that
@@ -81,6 +82,7 @@ class StageProgress:
     panes_early: int = 0
     panes_on_time: int = 0
     panes_late: int = 0
+    rows_out: int = 0
     retractions: int = 0
     rows_dropped: int = 0
     rows_finished: int = 0
@@ -159,11 +161,14 @@ class StageProgress:
         panes = counted_noun(
             self.panes, "pane", early=self.panes_early, on_time=self.panes_on_time, late=self.panes_late
         )
+        given = f"{panes}, {self.retractions:,} retracted"
+        if self.rows_out:
+            given = f"{counted_noun(self.rows_out, 'row')} out"
         lost = {"late": self.rows_dropped, "finished": self.rows_finished}
         lost |= {"unassigned": self.rows_unassigned, "bad": self.rows_bad + unread.get("bad", 0)}
         lost |= {"unreadable": unread.get("unreadable", 0)}
         return (
-            f"{counted_noun(self.rows_in, 'row')} in, {panes}, {self.retractions:,} retracted, "
+            f"{counted_noun(self.rows_in, 'row')} in, {given}, "
             f"{counted_noun(sum(lost.values()), 'row', ' left out', **lost)}, {self.state}"
         )
 

@@ -322,10 +322,13 @@ def counted(
 ) -> dict[str, int]:
     """The counts of a shard in a batch."""
     state = running.state
-    of_timing, back, lateness = np.zeros(len(TIMINGS), np.int64), 0, Lateness()
+    of_timing, out, back, lateness = np.zeros(len(TIMINGS), np.int64), 0, 0, Lateness()
     for instant in instants:
         panes, lateness = instant.panes, lateness + instant.result.lateness
-        if panes.num_rows == 0 or "pane" not in panes.schema.names or panes.schema.field("pane").type != PANE:
+        if panes.num_rows == 0:
+            continue
+        if "pane" not in panes.schema.names or panes.schema.field("pane").type != PANE:
+            out += panes.num_rows
             continue
         new = pc.greater(panes["diff"], 0)
         timing = pc.struct_field(panes["pane"], "timing").filter(new)
@@ -344,6 +347,7 @@ def counted(
         "rows_in": rows,
         "rows_uncombined": uncombined,
         **{f"panes_{name.lower()}": int(count) for name, count in zip(TIMINGS, of_timing, strict=True)},
+        "rows_out": out,
         "retractions": back,
         "rows_dropped": counts.dropped - old.dropped,
         "rows_finished": counts.finished - old.finished,

@@ -45,6 +45,7 @@ COUNTS = (
     "panes_early",
     "panes_on_time",
     "panes_late",
+    "rows_out",
     "retractions",
     "rows_dropped",
     "rows_finished",

@@ -75,7 +75,9 @@ def test_json_has_all_rows_and_a_terminal_the_first(capsys: pytest.CaptureFixtur
 
 
 def test_rows_in_an_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = pa.table({"k": ["b", "a", None, "a"], "n": [1.5, 2.5, 2.5, None], "total desc": [1, 2, 3, 4], "l": [[1]] * 4})
+    rows = pa.table(
+        {"k": ["b", "a", None, "a"], "n": [1.5, 2.5, 2.5, None], "total desc": [1, 2, 3, 4], "l": [[1]] * 4}
+    )
     rows = rows.set_column(0, "k", rows["k"].dictionary_encode())
     for sort, found in (
         (["n desc", "k"], [2, 3, 1, 4]),

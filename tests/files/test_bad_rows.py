@@ -145,7 +145,7 @@ def value(r: random.Random, name: str) -> str:
 def shown(text: str) -> str:
     """The beginning of a text, with a mark for each byte that is none."""
     text = re.sub("[\udc80-\udcff]", "�", text)
-    return text if len(text) <= 40 else f"{text[:40]}..."
+    return text if len(text) <= 200 else f"{text[:200]}..."
 
 
 class CsvCase:

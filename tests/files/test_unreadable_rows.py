@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import uncombine as uc
-from uncombine.files.unreadable_rows import UNREADABLE, BadRow, BadRows, TextBlock, TextRow, read_rows, shortened
+from uncombine.files.unreadable_rows import UNREADABLE, BadRow, BadRows, TextBlock, TextRow, read_rows
 
 
 class Numbers:
@@ -107,7 +107,7 @@ def test_the_place_of_a_row_is_told_without_the_name_of_the_local_file_system() 
         BadRows(path, left.append)([TextRow(1, b"k" * 99), TextRow(2, b"\xff\n")], "no text", None)
         assert left[-1].schema == UNREADABLE
         assert left[-1].to_pylist() == [
-            {"file": shown, "line": 1, "text": shortened("k" * 99), "cause": "no text"},
+            {"file": shown, "line": 1, "text": "k" * 99, "cause": "no text"},
             {"file": shown, "line": 2, "text": "�\n", "cause": None},
         ]
     BadRows("f", left.append)([], "")
