@@ -25,7 +25,7 @@ from .parser import Parser
 from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
 from .row_output import add_output, check_output, check_sort, give
 
-_OF_STREAMS = ("checkpoint", "available_now", "every", "same", "query_name", "quiet")
+_OF_STREAMS = ("checkpoint", "available_now", "every", "same", "query_name", "left_out", "quiet")
 
 
 def add_run(parser: Parser) -> None:
@@ -50,6 +50,7 @@ def add_run(parser: Parser) -> None:
         "--same", action="append", metavar="STEP", help="of a stream: as for `uncombine check`; may be repeated"
     )
     run.add_argument("--query-name", metavar="NAME", help="of a stream: the name of its query in the log")
+    run.add_argument("--left-out", metavar="URL", help="of a stream: keep the rows that are left out in a second table")
     run.add_argument("--quiet", action="store_true", help="of a stream: no line for each batch on stderr")
 
 
@@ -141,6 +142,7 @@ def _keep(flow: Flow, arguments: argparse.Namespace) -> int:
             trigger=trigger,
             same=arguments.same or (),
             query_name=arguments.query_name,
+            left_out=arguments.left_out,
             until=arguments.until,
         )
         with live, interrupts() as interrupted:

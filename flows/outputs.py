@@ -45,6 +45,7 @@ class Outputs:
         same: Sequence[str] = (),
         start: Seed | str | None = None,
         query_name: str | None = None,
+        left_out: str | None = None,
         until: Trigger | str | None = None,
     ) -> Any:
         """Write the result into a table: once for a bounded flow, or again after each batch of a stream.
@@ -80,14 +81,19 @@ class Outputs:
         query_name
             For a stream: the name of its query in the log, the metrics and Spark's pages; without it the log and the
             metrics take the place of the table.
+        left_out
+            For a stream: a second table, of the rows that its steps leave out and of those that cannot be read, with
+            the columns of `left_out`, of which `row` is JSON, and the number of the `batch` in which each came. It has
+            exactly the rows of this query, each once, and may be in the same file or database.
         until
             For a bounded flow over files: the trigger that ends their reading early, as in `run`.
 
         Returns
         -------
         LiveTable, Seen or None
-            For a stream the query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table. After `with`
-            it is stopped at the end of the block. With `until=` the share of the files that the table is of.
+            For a stream the query, with `.arrow()`, `.df(spark)` and `.watch()`, which read the table, and `.left_out`,
+            which has the same methods for the second table. After `with` it is stopped at the end of the block. With
+            `until=` the share of the files that the table is of.
 
         Examples
         --------
@@ -110,7 +116,7 @@ class Outputs:
         """
         endless = self.source.streaming and self.source.engine.has_streams
         flow, seen = (self, lambda: None) if until is None else ended_early(self, until)
-        query = LiveQuery.of(checkpoint, trigger, same, start, endless, query_name=query_name)
+        query = LiveQuery.of(checkpoint, trigger, same, start, endless, query_name=query_name, left_out=left_out)
         live = self.source.engine.to_table(flow, target, keys, query)
         return live if until is None else seen()
 

@@ -67,6 +67,8 @@ class LiveQuery:
     start: Seed | str | None = None
     """The seed with which the query begins."""
     query_name: str | None = None
+    left_out: str | None = None
+    """The table of the rows that are left out, beside that of the result."""
 
     @classmethod
     def of(
@@ -78,6 +80,7 @@ class LiveQuery:
         endless: bool,
         way: str = "to_table",
         query_name: str | None = None,
+        left_out: str | None = None,
     ) -> LiveQuery | None:
         """The options that a user gave to a way out; None for one that is written once, of a flow that ends."""
         if trigger is not None and not isinstance(trigger, Mapping):
@@ -88,10 +91,22 @@ class LiveQuery:
         if query_name is not None and (not isinstance(query_name, str) or not query_name.strip()):
             raise InvalidArgument(f"query_name= must be a text such as 'totals', but is {query_name!r}")
         if checkpoint is not None:
-            return cls(checkpoint=fspath(checkpoint), trigger=trigger, same=same, start=start, query_name=query_name)
+            return cls(
+                checkpoint=fspath(checkpoint),
+                trigger=trigger,
+                same=same,
+                start=start,
+                query_name=query_name,
+                left_out=left_out,
+            )
         if endless:
             raise InvalidArgument(
                 f"{way}() of a stream needs checkpoint=, the folder in which the query keeps its progress"
+            )
+        if left_out is not None:
+            raise InvalidArgument(
+                f"left_out= of {way}() is for a stream: a run of a bounded flow has these rows in result.left_out, and "
+                "on Spark flow.left_out is a DataFrame of them"
             )
         if trigger is not None or same or start is not None or query_name is not None:
             raise InvalidArgument(

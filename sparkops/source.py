@@ -208,7 +208,7 @@ class SparkSource(Source[Flow], Engine[Flow]):
     def to_table(self, flow: Flow, target: str, keys: str | Sequence[str] | None, query: LiveQuery | None) -> Any:
         if flow.source.streaming:
             assert query is not None
-            return live_table(flow, self.input.spark, self.route, target, keys, query)
+            return live_table(flow, self.input.spark, self._routed, target, keys, query)
         if query is not None:
             raise InvalidArgument("to_table() of a bounded flow writes once: leave checkpoint= out")
         write_table(flow, target, keys, self.route)

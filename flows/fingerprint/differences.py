@@ -206,7 +206,9 @@ def _difference(name: str, stored: Any, now: Any) -> str | None:
             return f"it had shards={stored} and has shards={now} (from shards= or spark.sql.shuffle.partitions)"
         case "whole_keys":
             placement = {True: "all windows of a key in one shard", False: "windows of a key in several shards"}
-            causes = "rows left out by foreach_batch(), processing_time=, or late='emit' of an earlier version"
+            causes = (
+                "rows left out by foreach_batch() or left_out=, processing_time=, or late='emit' of an earlier version"
+            )
             return f"it kept {placement[stored]} and keeps {placement[now]} ({causes})"
         case "near":
             spans = [f"that start within {span or 0} microseconds" for span in (stored, now)]

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
-from ...errors import NoSuchStep
+from ...errors import InvalidArgument, NoSuchStep
 from ...files.data_paths import escaped_name
 from ...flows.flow import Flow
 from ...flows.graph import graph_of
 from ...flows.tuning import LiveQuery
 from ...panes.showing import ROWS, shown_rows
-from ...tables import Keeper, Writer, table_flow, target_of
+from ...tables import Keeper, Target, Writer, table_flow, target_of
 from ...tables.watching import watched
-from ..batches import changes_in, packed_changes
+from ..batches import keeps_keys, packed_changes
 from ..checkpoints.positions import in_shards, seed_at_start, started_at
 from ..ending import own_error_last, wait_for
 from ..query_log import query_id
@@ -31,7 +31,8 @@ from ..sql_types import dataframe_of, spark_schema
 from ..time_modes import as_stored, wakes
 from ..tuning.thin_function import thin_function
 from .finished_batch import may_differ
-from .table_query import start_tables
+from .left_out_table import LAYOUT, WithLeftOut
+from .table_query import Take, all_hurry, apply_packed, start_tables
 from .table_start import TableStart
 
 if TYPE_CHECKING:
@@ -56,9 +57,11 @@ class LiveTable:
     False
     """
 
-    def __init__(self, query: StreamingQuery, keeper: Keeper, checkpoint: str, far: bool = False) -> None:
+    def __init__(
+        self, query: StreamingQuery, keeper: Keeper, checkpoint: str, far: bool = False, others: Sequence[Keeper] = ()
+    ) -> None:
         self.query, self.checkpoint = query, checkpoint
-        self._keeper, self._far = keeper, far
+        self._keeper, self._far, self._others = keeper, far, others
         if far:
             keeper.writer.close()
 
@@ -86,7 +89,7 @@ class LiveTable:
             return wait_for(self.query, timeout)
         finally:
             if not self.query.isActive:
-                self._keeper.close()
+                self._close()
 
     def processAllAvailable(self) -> None:  # noqa: N802
         """Wait until the table has all rows that are there, as the query's own method does."""
@@ -95,11 +98,11 @@ class LiveTable:
 
     def stop(self) -> None:
         """Stop the query; the table stays as it is."""
-        self._keeper.hurry()
+        all_hurry([self._keeper, *self._others])
         try:
             self.query.stop()
         finally:
-            self._keeper.close()
+            self._close()
 
     def __enter__(self) -> LiveTable:
         return self
@@ -114,7 +117,11 @@ class LiveTable:
             return self._writer.read(limit)
         finally:
             if not self.query.isActive:
-                self._keeper.close()
+                self._close()
+
+    def _close(self) -> None:
+        for keeper in (self._keeper, *self._others):
+            keeper.close()
 
     @property
     def _writer(self) -> Writer:
@@ -122,7 +129,9 @@ class LiveTable:
 
     def __getattr__(self, name: str) -> Any:
         if name == "left_out":
-            raise NoSuchStep("a live table has no left_out: write flow.left_out, a stream with a checkpoint of its own")
+            if self._others:
+                return LiveTable(self.query, self._others[0], self.checkpoint)
+            raise NoSuchStep("this live table keeps no rows that were left out: give left_out= to to_table(), a table")
         return getattr(self.query, name)
 
     def __repr__(self) -> str:
@@ -136,44 +145,57 @@ class LiveTable:
 def live_table(
     flow: Flow,
     spark: SparkSession,
-    route_of: Callable[[Flow], Route],
+    route_of: Callable[[Flow, bool], Route],
     target: str,
     keys: str | Sequence[str] | None,
     options: LiveQuery,
 ) -> LiveTable:
     """Start a streaming query that keeps the current result of a flow in a table; `Flow.to_table` says how."""
-    checkpoint = options.checkpoint
+    checkpoint, left_out = options.checkpoint, options.left_out
+    far = ".connect." in type(spark).__module__
     place = target_of(target)
     settled, layout = table_flow(flow, keys)
     place.check(layout)
+    beside = None if left_out is None else _place_of_left_out(left_out, place, far)
     settled = in_shards(as_stored(settled, spark, checkpoint), checkpoint)
     seed = seed_at_start(settled, options.start, spark, checkpoint)
     settled = started_at(settled, seed)
-    route = checked_route(route_of(settled), checkpoint, options.same, seed)
+    route = checked_route(route_of(settled, beside is not None), checkpoint, options.same, seed)
     if isinstance(route, StreamRoute):
         route = replace(route, corrected=True)
-    table = TableStart.of(settled, place, layout, seed)
-    packed = packed_changes(settled, layout, lambda _: route)
-    far = ".connect." in type(spark).__module__
-    function = thin_function(FarBatches(table, checkpoint)) if far else None
+    tables = [TableStart.of(settled, place, layout, seed)]
+    take: Take = _take
+    function = thin_function(FarBatches(tables[0], checkpoint)) if far else None
+    if beside is None:
+        rows = packed_changes(settled, layout, lambda _: route)
+    else:
+        tables.append(TableStart(beside, LAYOUT, None, beside=True))
+        rows, take = route.df(), WithLeftOut(layout, keeps_keys(settled, layout))
     endless = wakes(settled.settings, graph_of(settled))
     once = may_differ(settled)
-    query, (keeper,) = start_tables(spark, packed, [table], _take, options, endless, function, once)
-    return LiveTable(query, keeper, checkpoint, far)
+    query, (keeper, *others) = start_tables(spark, rows, tables, take, options, endless, function, once)
+    return LiveTable(query, keeper, checkpoint, far, others)
+
+
+def _place_of_left_out(target: str, of_table: Target, far: bool) -> Target:
+    """The place of the table of rows that are left out."""
+    place = target_of(target)
+    if far:
+        raise InvalidArgument(
+            "left_out= of to_table() does not run over Spark Connect: use a session of Spark itself, or write "
+            "flow.left_out, a stream with a checkpoint of its own"
+        )
+    if place.name == of_table.name:
+        raise InvalidArgument(
+            f"left_out= of to_table() names {place.name}, the table of the result: name another table"
+        )
+    place.check(LAYOUT)
+    return place
 
 
 def _take(keepers: Sequence[Keeper], packed: DataFrame, batch: int) -> None:
     (keeper,) = keepers
     apply_packed(keeper, packed, batch)
-
-
-def apply_packed(keeper: Keeper, packed: DataFrame, batch: int) -> None:
-    """Apply the changes of a batch, which are computed once."""
-    packed.persist()
-    try:
-        keeper.take(batch, changes_in(packed, keeper.writer.layout))
-    finally:
-        packed.unpersist()
 
 
 class FarBatches:

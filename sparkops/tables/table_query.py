@@ -13,6 +13,7 @@ from ...errors import UncombineError
 from ...flows.tuning import LiveQuery
 from ...tables import Keeper
 from ...tables.target import NONE_YET
+from ..batches import changes_in
 from ..ending import end_without_input
 from ..progress_log import listen
 from ..query_log import last_commit, last_plan
@@ -44,9 +45,10 @@ def start_tables(
     server of Spark Connect. `once` is true if a batch that all tables have must not be run again.
     """
     checkpoint, trigger = options.checkpoint, options.trigger
-    name = options.query_name or ", ".join(table.place.name for table in tables)
+    main = [table for table in tables if not table.beside]
+    name = options.query_name or ", ".join(table.place.name for table in main)
     if once and far is None:
-        finish_batch(spark, checkpoint, tables, name)
+        finish_batch(spark, checkpoint, main, name)
     made: Future[Sequence[Keeper]] = Future()
     batches = BatchFunction(_Batches(made, take))
     writer = batch_writer(packed, batches if far is None else far, options)
@@ -83,6 +85,15 @@ def all_hurry(keepers: Sequence[Keeper]) -> None:
         keeper.hurry()
 
 
+def apply_packed(keeper: Keeper, packed: DataFrame, batch: int) -> None:
+    """Apply the changes of a batch, which are computed once."""
+    packed.persist()
+    try:
+        keeper.take(batch, changes_in(packed, keeper.writer.layout))
+    finally:
+        packed.unpersist()
+
+
 class _Batches:
     """Takes the batches of a query, from when the tables are there."""
 
@@ -93,4 +104,4 @@ class _Batches:
         self.take(self.made.result(), packed, batch)
 
 
-__all__ = ["Take", "all_hurry", "start_tables"]
+__all__ = ["Take", "all_hurry", "apply_packed", "start_tables"]

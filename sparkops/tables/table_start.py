@@ -44,6 +44,8 @@ class TableStart:
     seed: Seed | None
     ends: tuple[PaneEnd, ...] = ()
     """The steps whose panes reach the table."""
+    beside: bool = False
+    """True for the table of rows that are left out, beside that of the result."""
 
     @classmethod
     def of(cls, flow: Flow, place: Target, layout: Layout, seed: Seed | None) -> TableStart:

@@ -18,8 +18,8 @@ from ..batches import changes_of_panes, changes_of_rows, keeps_keys
 from ..inputs import Input
 from ..routes.together_route import TogetherRoute
 from ..tables.finished_batch import of_topics, remembers
-from ..tables.live_table import LiveTable, apply_packed
-from ..tables.table_query import all_hurry, start_tables
+from ..tables.live_table import LiveTable
+from ..tables.table_query import all_hurry, apply_packed, start_tables
 from ..tables.table_start import TableStart
 from .together_streams import together_route
 

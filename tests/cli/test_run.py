@@ -195,6 +195,11 @@ def test_flows_on_spark(
 
     monkeypatch.setattr(LiveTable, "awaitTermination", interrupted)
     pq.write_table(EVENTS.set_column(0, "ts", at), tmp_path / "rows" / "b.parquet")
+    left_out = ["--left-out", f"parquet:{tmp_path}/bad"]
+    assert main(["run", "mine_on_spark:endless", *place, *left_out]) == 1
+    assert "keeps all windows of a key in one shard (rows left out by foreach_batch() or left_out=" in (
+        capsys.readouterr().err
+    )
     assert main(["run", "mine_on_spark:endless", *place, "--json", "--quiet"]) == 130
     told = capsys.readouterr()
     assert sorted(json.loads(line)["total"] for line in told.out.splitlines()) == [2, 4, 8]
