@@ -201,7 +201,7 @@ def test_a_history_for_panes_that_cannot_be_corrected_is_refused(tmp_path: Path)
 def test_windows_that_never_end_need_a_history(window: Any, tmp_path: Path) -> None:
     before = flow(["n"], window)
     seed = before.run(drawn(random.Random(1), 2, START, [])[0]).seed(tmp_path / "old")
-    with pytest.raises(StateMismatch, match="give history="):
+    with pytest.raises(StateMismatch, match="a new result for ever: give history="):
         uc.evolve(seed, flow(["n", "most"], window), to=tmp_path / "new")
 
 
