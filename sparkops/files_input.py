@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..errors import InvalidArgument, UnreadableFile
@@ -146,7 +147,15 @@ class FilesInput(Input):
         if len(self.paths) > 1:
             raise InvalidArgument("a stream reads one path: give one folder or pattern, such as '/data/*/2016'")
         self._check(self.listed_here(), columns)
-        return self._whole(reader.load(self.paths[0].for_spark))
+        try:
+            return self._whole(reader.load(self.paths[0].for_spark))
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" not in str(error):
+                raise
+            place = self.paths[0].words
+            raise UnreadableFile(
+                f"there is no folder {place}: make it, or give uc.Files() order='name', which waits for it"
+            ) from None
 
     def _check(self, files: Sequence[str], columns: Sequence[str]) -> None:
         """Say which of the files that a stream starts with it will not read, and what it will read otherwise."""
