@@ -55,6 +55,10 @@ def add_compare(parser: Parser) -> None:
     )
     command.add_argument("--every", metavar="TIME", help="of streams: the time between two batches, as '10 seconds'")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
+    command.add_argument(
+        "--columns", type=lambda text: text.split(","), metavar="COLUMN,...", help="of files: compare these columns"
+    )
+    command.add_argument("--time-zone", metavar="ZONE", help="the clock of times in csv and json that say no zone")
     add_format(command)
 
 

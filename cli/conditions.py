@@ -71,10 +71,13 @@ class Clock:
         return (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(self.zone or "UTC"))).astimezone(UTC)
 
 
-def condition_of(texts: Sequence[str], columns: pa.Schema, clock: Clock | None = None) -> Expr | None:
+def condition_of(
+    texts: Sequence[str], columns: pa.Schema, clock: Clock | None = None, option: str = "--where"
+) -> Expr | None:
     """The condition that all of some texts make, over rows with these columns; None without any.
 
-    Where the column of event times has texts or numbers of them, `clock` says how their times are compared.
+    Where the column of event times has texts or numbers of them, `clock` says how their times are compared. Of results,
+    which `--having` names, times without a zone are by the clock of their column.
 
     >>> columns = pa.schema({"user": pa.string(), "score": pa.int64()})
     >>> condition_of(["user=ada", "score>=3"], columns)
@@ -82,22 +85,24 @@ def condition_of(texts: Sequence[str], columns: pa.Schema, clock: Clock | None =
     >>> condition_of(["user="], columns)
     col('user').is_null() | (col('user') == '')
     """
-    made = [_condition(text, columns, clock) for text in texts]
+    made = [_condition(text, columns, clock, option) for text in texts]
     return reduce(operator.and_, made) if made else None
 
 
-def _condition(text: str, columns: pa.Schema, clock: Clock | None) -> Expr:
+def _condition(text: str, columns: pa.Schema, clock: Clock | None, option: str) -> Expr:
     require_short(text, "a condition")
     if is_expression(text):
-        return expression_of(text)
+        return expression_of(text, option)
     match = _COMPARISON.fullmatch(text)
     if match is None:
-        raise InvalidArgument(f"--where takes {_FORM}, but was given {quoted(text)}")
+        raise InvalidArgument(f"{option} takes {_FORM}, but was given {quoted(text)}")
     name, sign, value = match[1].strip(), match[2], match[3]
-    require_column(name, columns.names, "--where")
+    require_column(name, columns.names, option)
     kind = columns.field(name).type
     if not value:
-        return _without_value(col(name), sign, text, kind)
+        return _without_value(col(name), sign, f"{option} {quoted(text)}", kind)
+    if option == "--having" and pt.is_timestamp(kind) and kind.tz:
+        clock = Clock(name, col(name), kind.tz)
     at = clock if clock is not None and clock.column == name else None
     try:
         if at is not None:
@@ -107,7 +112,7 @@ def _condition(text: str, columns: pa.Schema, clock: Clock | None) -> Expr:
         return _COMPARED[sign](col(name), value_of(value, kind))
     except (ValueError, ArithmeticError, LookupError):
         raise InvalidArgument(
-            f"--where {quoted(text)} compares column {name!r}, which is {kind}, with {quoted(value)}, which is none: "
+            f"{option} {quoted(text)} compares column {name!r}, which is {kind}, with {quoted(value)}, which is none: "
             f"write a value such as {(_example(kind) if at is None else at.example)!r}"
         ) from None
 
@@ -120,7 +125,7 @@ def _narrowed(value: float, kind: pa.DataType) -> float:
 def _without_value(column: Expr, sign: str, text: str, kind: pa.DataType) -> Expr:
     """The condition of null, and of the empty text."""
     if sign not in ("=", "==", "!="):
-        raise InvalidArgument(f"--where {quoted(text)} has no value after {sign}: write {_FORM}")
+        raise InvalidArgument(f"{text} has no value after {sign}: write {_FORM}")
     empty = column.is_null() | (column == "") if _is_text(kind) else column.is_null()
     return ~empty if sign == "!=" else empty
 
@@ -136,7 +141,7 @@ def is_expression(text: str) -> bool:
 
 def expression_of(text: str, option: str = "--where") -> Expr:
     """The expression of a text."""
-    form = _FORM if option == "--where" else "NAME=EXPRESSION such as hour=col('ts').dt.hour()"
+    form = _FORM if option != "--by" else "NAME=EXPRESSION such as hour=col('ts').dt.hour()"
     with reading(text, form):
         try:
             made = read_value(text, EXPRESSIONS)
@@ -172,7 +177,7 @@ def value_of(text: str, kind: pa.DataType) -> Any:
         return date.fromisoformat(word)
     if pt.is_duration(kind):
         return span(word).to_timedelta()
-    raise TypeMismatch(f"--where compares no column of {kind}: write an expression of it, such as {_FIELD}")
+    raise TypeMismatch(f"a condition compares no column of {kind}: write an expression of it, such as {_FIELD}")
 
 
 def _example(kind: pa.DataType) -> str:

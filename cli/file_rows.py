@@ -34,7 +34,7 @@ from ..windows import time_column
 from ..windows.times import MAX_TIME, UTC_MICROS
 from .conditions import Clock, condition_of, expression_of, is_expression
 from .parser import Parser
-from .results import unreadable_notes
+from .results import shown_twice, unreadable_notes
 from .words import column_type, needed_columns, with_keys
 
 _IN_PYTHON = (
@@ -68,7 +68,7 @@ def add_reading(parser: Parser) -> None:
     parser.add_argument(
         "--time-zone",
         metavar="ZONE",
-        help="of times without a zone: that of their clock, such as Europe/Paris; results are in UTC",
+        help="the clock of results, such as Europe/Paris, and of times in the file that say no zone",
     )
     parser.add_argument(
         "--processing-time", metavar="COLUMN", help="when each row arrived; the order of the file if not given"
@@ -109,6 +109,12 @@ def add_format(parser: Parser) -> None:
     parser.add_argument("--encoding", help="the encoding of csv (default: utf8)")
     parser.add_argument("--decimal-point", metavar="CHARACTER", help="the decimal point of csv, such as , (default: .)")
     parser.add_argument(
+        "--null-value",
+        action="append",
+        metavar="TEXT",
+        help="of csv: a text that stands for no value, such as - or n/a, beside the empty one; may be repeated",
+    )
+    parser.add_argument(
         "--type",
         action="append",
         default=[],
@@ -120,7 +126,9 @@ def add_format(parser: Parser) -> None:
 def files_of(path: str, arguments: argparse.Namespace, **options: Any) -> Files:
     """The files that a command names, with its options of CSV if they are such, and the types that it gives columns."""
     given = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal_point")}
-    of_csv = {name: value for name, value in given.items() if value is not None}
+    of_csv: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if getattr(arguments, "null_value", None):
+        of_csv["null_values"] = ["", *arguments.null_value]
     files = Files(path, format=arguments.format)
     listing = files.listed()
     if not listing.files or listing.lost:
@@ -130,22 +138,29 @@ def files_of(path: str, arguments: argparse.Namespace, **options: Any) -> Files:
         options |= of_csv
     files = Files(path, format=arguments.format, **options)
     types, zone = dict(map(column_type, arguments.type)), getattr(arguments, "time_zone", None)
-    if not types and zone is None:
+    columns = getattr(arguments, "columns", None)
+    if not types and zone is None and columns is None:
         return files
     with reading_files(arguments):
         schema = files.described(listing, streaming=True).schema
     if zone is not None and named in ("csv", "json"):
         # The texts of times are read by the clocks of the type of their column.
         clock = pa.timestamp("us", zone)
-        types = {name: clock for name in _times(arguments) if _is_time(schema, name)} | types
+        types = {name: clock for name in _times(arguments, schema) if _is_time(schema, name)} | types
     for name, kind in types.items():
         require_column(name, schema.names, "--type")
         schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
+    if columns is not None:
+        for name in columns:
+            require_column(name, schema.names, "--columns")
+        schema = pa.schema([schema.field(name) for name in columns])
     return Files(path, format=named, schema=schema, **options)
 
 
-def _times(arguments: argparse.Namespace) -> list[str]:
-    """The columns of times that a command names."""
+def _times(arguments: argparse.Namespace, schema: pa.Schema) -> list[str]:
+    """The columns of times that a command names, or all columns where it names none."""
+    if "time" not in arguments:
+        return list(schema.names)
     names = (getattr(arguments, option, None) for option in ("time", "processing_time"))
     return [name for name in names if name is not None]
 
@@ -200,7 +215,7 @@ def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *o
         needed = needed_columns(arguments.by, results, schema)
         if needed is not None:
             compared = (expression_of(text).columns for text in by_clock)
-            needed = needed.union(_times(arguments), filter(None, others), *compared)
+            needed = needed.union(_times(arguments, schema), filter(None, others), *compared)
         table = _whole(filtered, arguments, needed, unreadable.append)
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
@@ -213,15 +228,15 @@ def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *o
         table = _with_arrivals(table, arguments, kinds).sort_by(arguments.processing_time)
     table = _left_by(by_clock, table, arguments)
     table, by = with_keys(_by_the_clock(table, arguments), arguments.by)
-    notes, count = unreadable_notes(unreadable), len(source.listed)
-    return FileRows(table=table, by=by, notes=notes, unreadable=tuple(unreadable), files=count)
+    notes = (*unreadable_notes(unreadable), *shown_twice(table[arguments.time], arguments.time_zone))
+    return FileRows(table=table, by=by, notes=notes, unreadable=tuple(unreadable), files=len(source.listed))
 
 
 def _of_the_clock(text: str, arguments: argparse.Namespace, schema: pa.Schema) -> bool:
     """True for an expression over times that has the hour of the clock of `--time-zone`."""
     if arguments.time_zone is None or not is_expression(text):
         return False
-    times = {name for name in _times(arguments) if _is_time(schema, name)}
+    times = {name for name in _times(arguments, schema) if _is_time(schema, name)}
     return not times.isdisjoint(expression_of(text).columns)
 
 
@@ -238,7 +253,7 @@ def _by_the_clock(table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
     """The rows with times of the zone of `--time-zone`, so that their hour is that of its clock."""
     if arguments.time_zone is not None:
         for place, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
-            if name in _times(arguments) and pa.types.is_timestamp(kind) and kind.tz is not None:
+            if name in _times(arguments, table.schema) and pa.types.is_timestamp(kind) and kind.tz is not None:
                 table = table.set_column(place, name, table[name].cast(pa.timestamp("us", arguments.time_zone)))
     return table
 

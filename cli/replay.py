@@ -25,14 +25,15 @@ from ..local.sources import LocalSource
 from ..plot import picture_file
 from ..tables import new_table, target_of
 from ..triggers import TRIGGER_WORDS, as_trigger
+from ..triggers.properties import uses_processing_time
 from ..windows import WINDOW_WORDS, Fixed, Span, Window, as_window, span, time_column
 from .failures import failures_of
 from .file_rows import FileRows, add_reading, read_rows, reading_files
 from .parser import Parser, count_of
 from .plot_options import add_plot, check_plot, plot_scope, scope_words
 from .progress_bar import progress_bar
-from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
-from .row_output import add_output, check_output, check_sort, give, write_file
+from .results import INTERRUPTED, add_final, in_zone, notes_of, result_so_far, rows_of
+from .row_output import add_output, check_output, check_rows, give, write_file
 from .words import add_by, add_combine, combiners_of
 
 STEPS = 2000
@@ -103,7 +104,7 @@ def _replayed(arguments: argparse.Namespace) -> int:
     source = replace(stream, source=replace(stream.source, streaming=False))
     options = {"mode": arguments.mode, "allowed_lateness": arguments.lateness}
     panes = source.window(window, trigger, **options).combine(by=rows.by, **results)
-    check_sort(arguments, flat_panes(panes.schema.empty_table()).column_names)
+    check_rows(arguments, in_zone(flat_panes(panes.schema.empty_table()), arguments.time_zone).schema)
     if arguments.table is not None and not arguments.overwrite:
         with _advised():
             new_table(panes, arguments.table, None)
@@ -119,6 +120,11 @@ def _replayed(arguments: argparse.Namespace) -> int:
     of_result = notes_of(result, more=bool(rows.notes))
     bundled = [] if at_once else _bundled(rows.table.num_rows, arguments.steps)
     notes = [*bundled, *rows.notes, *of_result, *_late(result, rows, arguments), *_of_clock(window, arguments)]
+    if uses_processing_time(trigger) and arguments.processing_time is None:
+        notes.append(
+            f"no time passes between rows without --processing-time COLUMN, so the parts of --trigger "
+            f"{arguments.trigger!r} that wait for it never fire"
+        )
     give(rows_of(result, arguments.final, arguments.time_zone), arguments, notes)
     if arguments.left_out is not None:
         write_file(_left_out(result, rows), arguments.left_out)

@@ -79,6 +79,28 @@ def unreadable_notes(unreadable: Sequence[pa.Table]) -> tuple[str, ...]:
     return (f"{some} left out, the first in line {first['line']} of {_short(first['file'])}{text}",)
 
 
+def shown_twice(times: pa.ChunkedArray, zone: str | None) -> tuple[str, ...]:
+    """A sentence about times in an hour that a clock shows twice, if all are in the first of both.
+
+    A file whose times say no zone has them there, and cannot tell which they were.
+
+    >>> times = pa.chunked_array([pa.array([1792888200_000_000], pa.timestamp("us", "UTC"))])
+    >>> shown_twice(times, "Europe/Berlin")[0]
+    '1 row has a time that the clock of Europe/Berlin shows twice, such as 2026-10-25 02:30: it is taken as the first'
+    """
+    if zone is None or not pa.types.is_timestamp(times.type):
+        return ()
+    local = pc.local_timestamp(times.cast(pa.timestamp("us", zone)))
+    first, second = (pc.assume_timezone(local, zone, ambiguous=one) for one in ("earliest", "latest"))
+    twice = pc.not_equal(first, second)
+    if not (count := pc.sum(twice).as_py()) or pc.any(pc.and_(twice, pc.equal(second, times))).as_py():
+        return ()
+    some = "1 row has a time" if count == 1 else f"{count:,} rows have times"
+    one = pc.min(local.filter(twice)).as_py()
+    taken = "it is" if count == 1 else "they are"
+    return (f"{some} that the clock of {zone} shows twice, such as {one:%Y-%m-%d %H:%M}: {taken} taken as the first",)
+
+
 def _short(path: str) -> str:
     """The path from the working folder, if it is below it."""
     here = Path.cwd()
@@ -93,7 +115,16 @@ def result_so_far(interrupt: KeyboardInterrupt) -> Result:
     return result
 
 
-__all__ = ["INTERRUPTED", "add_final", "in_zone", "notes_of", "result_so_far", "rows_of", "unreadable_notes"]
+__all__ = [
+    "INTERRUPTED",
+    "add_final",
+    "in_zone",
+    "notes_of",
+    "result_so_far",
+    "rows_of",
+    "shown_twice",
+    "unreadable_notes",
+]
 
 
 def __dir__() -> list[str]:

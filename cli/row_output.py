@@ -25,6 +25,7 @@ from ..files.formats import format_of
 from ..files.paths import STORE_FAULTS, absolute, info_of, locate, parts_of, require_no_secret, unreachable
 from ..panes.showing import shown_rows
 from ..tables.renames import replaced
+from .conditions import condition_of
 from .failures import Failed
 from .parser import Parser, count_of
 from .row_texts import csv_text, json_lines
@@ -49,6 +50,13 @@ def add_output(parser: Parser) -> None:
         default=[],
         metavar="COLUMN",
         help="sort the rows, such as --sort 'total desc' with the largest first; may be repeated",
+    )
+    parser.add_argument(
+        "--having",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="give only rows of the result for which it is true, such as 'total>100'; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object a row, of all rows")
     parser.add_argument("--output", metavar="FILE", help=f"write the rows into a new file: {_ENDINGS} (also .csv.gz)")
@@ -87,7 +95,7 @@ def _check_file(path: str, option: str, overwrite: bool) -> None:
 
 def give(rows: pa.Table, arguments: argparse.Namespace, notes: Sequence[str] = ()) -> None:
     """Write the rows into the file that --output names, or print them; `notes` are for people."""
-    rows = _sorted(rows, arguments.sort)
+    rows = _sorted(_having(rows, arguments.having), arguments.sort)
     if arguments.output is not None:
         check_output(arguments)  # another may have written it meanwhile
         rows = rows.slice(0, arguments.limit)
@@ -104,10 +112,21 @@ def give(rows: pa.Table, arguments: argparse.Namespace, notes: Sequence[str] = (
         print(f"uncombine: {note}", file=sys.stderr)
 
 
-def check_sort(arguments: argparse.Namespace, names: Sequence[str]) -> None:
-    """Raise for columns of --sort that rows with these columns do not have."""
+def check_rows(arguments: argparse.Namespace, schema: pa.Schema) -> None:
+    """Raise for columns of --sort and --having that rows with these columns do not have."""
     for text in arguments.sort:
-        _order(text, names)
+        _order(text, schema.names)
+    condition_of(arguments.having, schema, option="--having")
+
+
+def _having(rows: pa.Table, texts: Sequence[str]) -> pa.Table:
+    """The rows for which the conditions are true.
+
+    >>> _having(pa.table({"n": [1, 5, None]}), ["n>2"])["n"].to_pylist()
+    [5]
+    """
+    condition = condition_of(texts, rows.schema, option="--having")
+    return rows if condition is None else rows.filter(condition.evaluate(rows))
 
 
 def _sorted(rows: pa.Table, texts: Sequence[str]) -> pa.Table:
@@ -206,7 +225,7 @@ def _form(path: str) -> str | None:
     return form if name == path.lower() or form in _OF_TEXT else None
 
 
-__all__ = ["add_output", "check_output", "check_sort", "give", "write_file"]
+__all__ = ["add_output", "check_output", "check_rows", "give", "write_file"]
 
 
 def __dir__() -> list[str]:

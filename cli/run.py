@@ -22,8 +22,8 @@ from ..tables.interrupts import PATIENCE, interrupts
 from .failures import failures_of
 from .module_names import flow_at
 from .parser import Parser
-from .results import INTERRUPTED, add_final, notes_of, result_so_far, rows_of
-from .row_output import add_output, check_output, check_sort, give
+from .results import INTERRUPTED, add_final, in_zone, notes_of, result_so_far, rows_of
+from .row_output import add_output, check_output, check_rows, give
 
 _OF_STREAMS = ("checkpoint", "available_now", "every", "same", "query_name", "left_out", "quiet")
 
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
             f"the rows of {arguments.flow} have no end: keep the result in a table with --table and --checkpoint, such "
             "as --table duckdb:totals.db#totals --checkpoint checkpoint"
         )
-    check_sort(arguments, flat_panes(flow.schema.empty_table()).column_names)
+    check_rows(arguments, in_zone(flat_panes(flow.schema.empty_table()), None).schema)
     code = 0
     try:
         with failures_of(arguments.flow):
@@ -115,6 +115,7 @@ def _write_table(flow: Flow, arguments: argparse.Namespace) -> int:
         ("limit", arguments.limit is not None),
         ("json", arguments.json),
         ("sort", bool(arguments.sort)),
+        ("having", bool(arguments.having)),
     ):
         if is_said:
             raise InvalidArgument(

@@ -382,11 +382,10 @@ class Arithmetic(Combiner):
 
         operands = zip(sides, (self.left, self.right), strict=True)
         types = [pa.scalar(operand).type if side is None else side.output for side, operand in operands]
+        both_times = self.op == "-" and all(map(pa.types.is_timestamp, types))
         for kind in types:
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-                remedy = "cast it with .map()"
-                if pa.types.is_temporal(kind):
-                    remedy = "name both results, and subtract them after the grouping, in with_columns()"
+            if not (both_times or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+                remedy = "subtract a time from a time" if pa.types.is_temporal(kind) else "cast it with .map()"
                 raise TypeMismatch(f"{self!r} needs numbers on both sides, but one side gives {kind}: {remedy}")
         output = expr.type(pa.schema([("a", types[0]), ("b", types[1])]))
         both = tuple(part for side in sides if side for part in side.parts)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgument, TypeMismatch, require_column
 from .expressions.expr import Expr, col
+from .expressions.kernels import CAST
 
 Input: TypeAlias = "str | Expr"
 """A column's name or an expression over columns."""
@@ -49,5 +50,5 @@ def refuse(who: object, input: Input, kind: pa.DataType, wants: str) -> TypeMism
     if pa.types.is_boolean(kind):
         remedy = f"count what is true with CountIf({input!r}), or cast it"
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        remedy = "cast it (a column of files has the type that schema= of uc.Files gives it)"
+        remedy = CAST
     return TypeMismatch(f"{who!r} takes {wants}, but {named} is {kind}: {remedy}, or name another column")

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from ...advice import OF_EXPRESSIONS, Adviser, no_such_method
 from ...errors import InvalidArgument, OutOfRange, TypeMismatch, UnknownColumn, nearest, require_column
+from ..rows.plain_types import is_text
 from ..rows.type_names import type_named
 from .calls import option_pairs, require_function
-from .kernels import ARROW_FAULTS, misfits, run, scalar_of
+from .kernels import ARROW_FAULTS, CAST, misfits, run, scalar_of
 from .methods import require_text
 from .plain_values import of_pandas, plain_value
 from .text import Named, literal_text, text_of
@@ -265,7 +266,10 @@ class Expr(Adviser):
         except ARROW_FAULTS as error:
             reason = str(error).partition("\n")[0]
             if isinstance(error, pa.ArrowNotImplementedError | pa.ArrowTypeError) or misfits(self.op, args):
-                types = " and ".join(str(a.type) for a in args if hasattr(a, "type"))
+                kinds = [a.type for a in args if hasattr(a, "type")]
+                types = " and ".join(map(str, kinds))
+                if "no kernel" in reason and any(map(is_text, kinds)) and any(map(pa.types.is_primitive, kinds)):
+                    reason = CAST
                 raise TypeMismatch(f"{self!r} does not work on {types}: {reason}") from None
             raise OutOfRange(f"{self!r} failed on the data: {reason}{self._remedy(args)}") from None
         return pa.nulls(1, value.type) if nulls else value

@@ -19,6 +19,9 @@ from .text_kernels import TEXT_KERNELS, concat
 from .time_kernels import TIME_KERNELS
 from .times import cast_time
 
+CAST = "cast it (a column of files has the type that schema= of uc.Files gives it)"
+"""The remedy for a text in the place of a number."""
+
 ARROW_FAULTS = (
     pa.ArrowInvalid,
     pa.ArrowNotImplementedError,

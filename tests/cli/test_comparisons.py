@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,18 @@ def test_the_result_as_json(sides: Path, capsys: pytest.CaptureFixture[str]) -> 
             {"difference": "only in old", "k": "c", "x_old": 3.0, "x_new": None},
         ],
     }
+
+
+def test_columns_and_the_clock_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at = datetime(2026, 5, 1, 10, tzinfo=UTC)
+    pq.write_table(pa.table({"at": [at], "n": [1], "more": ["x"]}), tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("at,n\n2026-05-01T12:00:00,1\n")
+    command = ["compare", str(tmp_path / "a.parquet"), str(tmp_path / "b.csv")]
+    assert main([*command, "--columns", "at,n", "--time-zone", "Europe/Berlin"]) == 0
+    assert main([*command, "--columns", "at,n"]) == 1
+    assert main([*command, "--columns", "n"]) == 0
+    assert main([*command, "--columns", "n,m"]) == 2
+    assert "--columns needs column 'm'" in capsys.readouterr().err
 
 
 def test_options_of_csv(sides: Path) -> None:

@@ -237,6 +237,37 @@ def test_a_bad_value_in_a_column_that_nothing_reads_loses_no_row(
         assert ("cannot be read" in said.err) == (count == 1)
 
 
+def test_texts_that_stand_for_no_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("ts,n\n2026-05-01T12:00:00Z,1\n2026-05-01T12:00:01Z,-\n2026-05-01T12:00:02Z,\n")
+    command = ["replay", str(tmp_path / "a.csv"), "--window", "1 hour", "--combine", "n=count", "--json"]
+    assert main([*command, "--combine", "s=sum:n", "--null-value", "-", "--null-value", "n/a"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["n"], row["s"]) == (3, 1)
+    assert main([*command, "--combine", "s=CountIf(col('n') > 0)"]) == 2
+    assert "does not work on string and int64: give its type, as by --type" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["texts", "german", "parquet", "utc"])
+def test_times_that_a_clock_shows_twice_are_told(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Unless the file says which they are."""
+    wall = [datetime(2026, 10, 25, 1, 30), datetime(2026, 10, 25, 2, 30), datetime(2026, 10, 25, 2, 45)]
+    options = ["--time-format", "%d.%m.%Y %H:%M"] if form == "german" else []
+    path = tmp_path / ("a.parquet" if form == "parquet" else "a.csv")
+    if form == "parquet":
+        pq.write_table(pa.table({"ts": pa.array(wall, pa.timestamp("us"))}), path)
+    else:
+        texts = [f"{at:%d.%m.%Y %H:%M}" if form == "german" else f"{at:%Y-%m-%d %H:%M:%S}" for at in wall]
+        if form == "utc":
+            texts = ["2026-10-25T00:30:00Z", "2026-10-25T00:45:00Z", "2026-10-25T01:30:00Z"]
+        path.write_text("\n".join(["ts", *texts]))
+    command = ["replay", str(path), *options, "--window", "1 hour", "--in-order", "--combine", "n=count", "--json"]
+    assert main([*command, "--time-zone", "Europe/Berlin"]) == 0
+    told = "2 rows have times that the clock of Europe/Berlin shows twice, such as 2026-10-25 02:30: they are taken"
+    assert (told in capsys.readouterr().err) == (form != "utc")
+    assert main(command) == 0
+    assert "twice" not in capsys.readouterr().err
+
+
 def test_times_of_arrival_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.csv").write_text("ts;seen\n2024-05-01T12:00:10Z;01.05.2024\n")
     assert count(tmp_path / "a.csv", "--delimiter", ";", "--processing-time", "seen") == 2

@@ -41,7 +41,7 @@ ROWS = pa.table(
 
 def arguments(output: str | Path | None = None, **options: object) -> argparse.Namespace:
     plain = {"output": None if output is None else str(output), "overwrite": False, "json": False, "limit": None}
-    plain["sort"] = []
+    plain |= {"sort": [], "having": []}
     return argparse.Namespace(**{**plain, **options})
 
 
@@ -92,6 +92,23 @@ def test_rows_in_an_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     for sort, error in ((["m desc"], "--sort needs column 'm'"), (["l"], "--sort 'l' is a column of list")):
         with pytest.raises(UncombineError, match=error):
             give(rows, arguments(sort=sort))
+
+
+def test_rows_under_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
+    at = pa.array([NOON, NOON + timedelta(hours=1), None], pa.timestamp("us", "Europe/Berlin"))
+    rows = pa.table({"n": [1, 2, 3], "at": at, "k": ["a", "b", "b"]})
+    for having, found in (
+        (["n>1", "k=b"], [2, 3]),
+        (["at>=2024-05-01 15:00"], [2]),
+        (["at<2024-05-01T12:30:00Z"], [1]),
+        (["col('n') * 2 > 4"], [3]),
+        (["n>7"], []),
+    ):
+        give(rows, arguments(json=True, having=having))
+        assert [json.loads(line)["n"] for line in capsys.readouterr().out.splitlines()] == found
+    for having, error in (("m>1", "--having needs column 'm'"), ("n>x", "--having 'n>x' compares column 'n'")):
+        with pytest.raises(UncombineError, match=error):
+            give(rows, arguments(having=[having]))
 
 
 def test_a_terminal_has_no_column_that_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

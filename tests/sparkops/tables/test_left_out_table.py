@@ -146,7 +146,7 @@ def test_a_table_belongs_to_a_query_from_its_start(spark: SparkSession, tmp_path
     live.awaitTermination()
     with pytest.raises(NoSuchStep, match="give left_out= to to_table"):
         live.left_out
-    with pytest.raises(TableMismatch, match="/bad has the batches up to -1, but the checkpoint goes on with batch 1"):
+    with pytest.raises(TableMismatch, match=r"/bad has the batches up to -1, but the checkpoint goes on with batch 1"):
         sessions.to_table(**place, left_out=f"parquet:{tmp_path}/bad")
     other = {**place, "target": f"duckdb:{tmp_path}/b.db#n", "checkpoint": tmp_path / "other"}
     both = sessions.to_table(**other, left_out=f"duckdb:{tmp_path}/b.db#bad")
