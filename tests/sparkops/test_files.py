@@ -218,7 +218,7 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(spark: SparkSession, tmp_
         uc.flow(path, spark=spark, streaming=True)
     late = uc.Files(tmp_path / "later", format="csv", schema=pa.schema([("ts", pa.timestamp("us", "UTC"))]))
     minutes = uc.flow(late, spark=spark, streaming=True, watermark="1 day").window("1 day").combine(n=uc.Count())
-    with pytest.raises(uc.UncombineError, match="there is no folder .*later: make it, or give"):
+    with pytest.raises(uc.UncombineError, match=r"there is no folder .*later: make it, or give"):
         minutes.df
 
 
