@@ -12,13 +12,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument, LawViolation
 from .file_rows import add_format
 from .law_values import law_values, require_each, require_ready
 from .module_names import made_by, object_at
 from .parser import Parser, count_of
+
+if TYPE_CHECKING:
+    from ..combiners.laws.cases import Subject
 
 NOTES = "HYPOTHESIS_STORAGE_DIRECTORY"
 """The variable with the folder of hypothesis."""
@@ -49,27 +52,42 @@ def _laws(arguments: argparse.Namespace) -> int:
         raise InvalidArgument("--examples must be at least 1: laws are checked by examples")
     values = law_values(arguments)
     combiner = _named(arguments.combiner)
-    problem = None
+    problem, tried = None, []
     try:
         with _notes_elsewhere():
             from ..combiners.laws import TYPES, check_laws, subjects
+            from ..combiners.laws.kit import first_and_others
 
             if values is not None:
                 require_ready(values, TYPES)
                 subject, _ = next(subjects(combiner, values))
                 require_each(list(subject.columns), values, arguments.combiner)
             check_laws(combiner, values, max_examples=arguments.examples, seed=arguments.seed)
+            tried = list(first_and_others(combiner)) if values is None else []
     except LawViolation as error:
         problem = error
     if arguments.json:
         failure = {"law": problem.law, "message": str(problem)} if problem else {}
-        print(json.dumps({"combiner": arguments.combiner, "passed": problem is None, **failure}))
+        types = {"types": {name: str(kind) for name, kind in tried[0].columns.items()}} if tried else {}
+        print(json.dumps({"combiner": arguments.combiner, "passed": problem is None, **types, **failure}))
     elif problem is None:
         capability = getattr(combiner, "capability", None) or combiner.fn.capability
-        print(f"{arguments.combiner} keeps the laws of {capability.name}")
+        print(f"{arguments.combiner} keeps the laws of {capability.name}{_over(tried)}")
     else:
         print(f"uncombine: {problem}", file=sys.stderr)
     return 1 if problem else 0
+
+
+def _over(tried: list[Subject]) -> str:
+    """The types on which a combiner was tried, the first of these, and how to try it on others that it takes too."""
+    if not tried:
+        return ""
+    from ..combiners.laws.own import type_words
+
+    words = [word for word in map(type_words, tried[1:]) if word is not None]
+    others = min(words, key=lambda text: text.replace("float64", ""), default=None)
+    over = ", ".join(f"{name}: {kind}" for name, kind in tried[0].columns.items())
+    return f" over {over}" + (f"; others: --values {others}" if others else "")
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from ..rows.groups import Groups
 from .compare import bits, near, numbers_in, plain
 from .examples import KEYS, Example, Row
 from .guard import GuardedFn, TooLarge, failure_text
+from .hints import hint
 from .views import View, views_of
 
 Results: TypeAlias = list[Any]
@@ -249,26 +250,25 @@ class Case:
         for mine, theirs, view in zip(left, right, views, strict=False):
             if not near(mine, theirs, 0.0) and not near(mine, theirs, self.slack(view, times), view.part):
                 of = f" (as {view.name})" if len(views) > 1 else ""
-                hint = self._rounding(mine, theirs, view)
-                self.fail(f"{left_text}{of}", mine, f"{right_text}{of}", theirs, hint)
+                stated = view.tolerance is not None and self.tolerance(view) > 0.0
+                cause = self.cause(mine, theirs, [*self.a, *self.b, *self.c], rounds=not stated)
+                self.fail(f"{left_text}{of}", mine, f"{right_text}{of}", theirs, cause)
         if len(left) > len(views) and left[:-1] == right[:-1] and not near(left[-1], right[-1], 0.0):
             self.fail(left_text, left[-1], right_text, right[-1])
 
-    def _rounding(self, left: Any, right: Any, view: View) -> str:
-        """A hint for a difference that rounding may have caused where no tolerance is given."""
-        largest = max(self.magnitudes[0], default=0.0)
-        if (view.tolerance is not None and self.tolerance(view) > 0.0) or not near(left, right, 1e-9 * largest):
-            return ""
-        return "\n  (rounding may cause this: sums of floats depend on their order. If so, give tolerance=1e-9)"
+    def cause(self, left: Any, right: Any, rows: Sequence[Row], rounds: bool) -> str:
+        """The line with a hint at the cause of a difference of two results of these rows; empty if there is none."""
+        told = hint(left, right, self.magnitudes[0], rows, self.subject.columns.values(), rounds)
+        return f"\n  ({told})" if told else ""
 
     def broke(self, operation: str, error: Exception) -> None:
         """Raise the violation for an error in the user's code."""
         what = failure_text(operation, error)
         raise LawViolation("\n".join([self._head(), f"  {what}", *self._rows()]), self.law) from error
 
-    def fail(self, left_text: str, left: Any, right_text: str, right: Any, hint: str = "") -> None:
+    def fail(self, left_text: str, left: Any, right_text: str, right: Any, cause: str = "") -> None:
         """Raise the violation of the current law, with the example and two results that should be equal."""
-        self.say(f"  {left_text}  gives  {left}\n  {right_text}  gives  {right}{hint}")
+        self.say(f"  {left_text}  gives  {left}\n  {right_text}  gives  {right}{cause}")
 
     def say(self, finding: str) -> None:
         """Raise the violation of the current law, with the example and the finding."""

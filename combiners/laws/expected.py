@@ -66,7 +66,8 @@ def _compare(case: Case, accumulators: Accumulators, rows: Sequence[Row], text: 
         case.count("expected")
         if not _agree(plain_results[group], wanted, results.type, slack):
             shown = ", ".join(map(repr, lists))
-            case.fail(f"extract({text}) of group {group}", plain_results[group], f"expected({shown})", wanted)
+            cause = case.cause(plain_results[group], wanted, mine, rounds=False)
+            case.fail(f"extract({text}) of group {group}", plain_results[group], f"expected({shown})", wanted, cause)
 
 
 def orders(lists: list[list[Any]]) -> list[list[list[Any]]]:

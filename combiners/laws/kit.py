@@ -6,9 +6,8 @@ One call, `check_laws(combiner)`, tries every law on rows drawn by hypothesis (w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import is_dataclass, replace
-from inspect import signature
 from itertools import product
 from types import FunctionType
 from typing import Any
@@ -34,11 +33,22 @@ from ..from_scalar import ScalarFn
 from .cases import Subject
 from .checks import LAWS
 from .machine import machine_of
-from .own import first_taken, is_users_own
+from .own import Choice, column_count, enough_columns, first_taken, is_mapped, is_users_own, mapped_taken, taken
 from .search import unexpected, violation_of
 from .strategies import TYPES, TypedValues, as_typed, typed, values_of
 
-__all__ = ["LAWS", "TYPES", "LawViolation", "TypedValues", "check_laws", "machine", "subjects", "typed", "values_of"]
+__all__ = [
+    "LAWS",
+    "TYPES",
+    "LawViolation",
+    "TypedValues",
+    "check_laws",
+    "first_and_others",
+    "machine",
+    "subjects",
+    "typed",
+    "values_of",
+]
 
 _MOST_TYPINGS = 5_000
 
@@ -128,28 +138,87 @@ def subjects(combiner: Any, values: Any = None, by: Any = None) -> Iterator[tupl
     >>> [str(next(iter(subject.columns.values()))) for subject, _ in subjects(uc.CountIf("x"))]
     ['bool']
     """
-    combiner = _made(combiner, values, by)
+    combiner, choices = _choices(combiner, values, by)
+    if values is not None or by is not None:
+        yield from choices
+    elif _is_users_own(combiner):
+        yield first_taken(combiner, choices)
+    elif is_mapped(combiner):
+        yield from mapped_taken(combiner, choices)
+    else:
+        yield from choices
+
+
+def first_and_others(combiner: Any) -> Iterator[Subject]:
+    """A combiner of the user's own functions over the first types that it takes, those of `check_laws` without
+    `values=`, and then over others; nothing for a combiner that is tried on all of its types.
+
+    >>> import pyarrow as pa, uncombine as uc
+    >>> most = uc.from_scalar(
+    ...     "most", create=lambda: 0, add=lambda s, x: max(s, int(x)), merge=max, extract=int,
+    ...     accumulator=pa.int64(), output=pa.int64(),
+    ... )
+    >>> [str(one.columns["x"]) for one in first_and_others(most("x"))][:2]
+    ['int64', 'double']
+    >>> list(first_and_others(uc.Max("x")))
+    []
+    """
+    combiner, choices = _choices(combiner, None, None)
+    if _is_users_own(combiner):
+        yield from (subject for subject, _ in taken(choices))
+
+
+def _is_users_own(combiner: CombineFn | Combiner) -> bool:
+    return isinstance(combiner, CombineFn) or is_users_own(combiner)
+
+
+def _choices(combiner: Any, values: Any, by: Any) -> tuple[CombineFn | Combiner, Iterator[Choice]]:
+    """A combiner, and each choice of the types of its columns."""
+    if isinstance(combiner, type) and issubclass(combiner, CombineFn):
+        combiner = combiner()
     if isinstance(combiner, CombineFn) and not isinstance(combiner, Bound):
-        if values is None and by is None:
-            yield first_taken(combiner, ((_of_fn(combiner, [values_of(kind)])) for kind in TYPES))
-            return
-        choices = [*(values if isinstance(values, tuple | list) else [values]), *([] if by is None else [by])]
-        yield _of_fn(combiner, [as_typed(v, combiner.capability is Capability.GROUP) for v in choices])
-        return
+        return combiner, enough_columns(type(combiner).__name__, combiner, _of_fn(combiner, values, by))
+    fn = getattr(combiner, "fn", None)
+    if isinstance(combiner, FunctionType) and isinstance(fn, ScalarFn | CheckedFn):
+        made = combiner(*_made_up_names(fn, values, by))
+        return made, enough_columns(fn.name, fn, _of_combiner(made, values, by))
     if isinstance(combiner, Bound):
         combiner = combiner.combiner
     if not isinstance(combiner, Combiner):
         raise InvalidArgument(f"check_laws takes a combiner such as Sum('x') or a CombineFn, not {combiner!r}")
+    return combiner, _of_combiner(combiner, values, by)
+
+
+def _made_up_names(fn: ScalarFn | CheckedFn, values: Any, by: Any) -> list[str]:
+    """The columns for a factory of `from_scalar` or `from_columns`: those of the values, or as many as `add` takes."""
+    count = (len(values) if isinstance(values, tuple | list | dict) else 1) + (by is not None)
+    if isinstance(fn, ScalarFn) or (values is None and by is None):
+        count = column_count(fn) or count
+    names = list(values) if isinstance(values, dict) else ["x", "y", "z", *(f"x{i}" for i in range(3, count))]
+    return names[:count]
+
+
+def _of_fn(fn: CombineFn, values: Any, by: Any) -> Iterator[Choice]:
+    """A bare `CombineFn` over the columns of the values, or over those of each type."""
+    choices: Iterable[list[TypedValues]]
+    if values is None and by is None:
+        choices = ([values_of(kind)] * (column_count(fn) or 1) for kind in TYPES)
+    else:
+        given = [*(values if isinstance(values, tuple | list) else [values]), *([] if by is None else [by])]
+        choices = [[as_typed(one, fn.capability is Capability.GROUP) for one in given]]
+    name = repr(fn) if is_dataclass(fn) else type(fn).__name__
+    for columns in choices:
+        types = {f"input {i}": column.type for i, column in enumerate(columns)}
+        yield Subject(name=name, fn=fn, columns=types), columns
+
+
+def _of_combiner(combiner: Combiner, values: Any, by: Any) -> Iterator[Choice]:
     fixed = {
         name: choice if isinstance(choice, pa.DataType) else as_typed(choice)
         for name, choice in _named(combiner, values, by).items()
     }
-    schemas = _typings(combiner, {name: as_typed(choice).type for name, choice in fixed.items()})
-    typed_subjects = (_subject(combiner, schema, fixed) for schema in schemas)
-    if is_users_own(combiner) and not fixed:
-        yield first_taken(combiner, typed_subjects)
-    else:
-        yield from typed_subjects
+    for schema in _typings(combiner, {name: as_typed(choice).type for name, choice in fixed.items()}):
+        yield _subject(combiner, schema, fixed)
 
 
 def machine(
@@ -172,25 +241,6 @@ def machine(
     """
     subject, columns = next(iter(subjects(combiner, values, by)))
     return machine_of(replace(subject, expected=expected), columns)
-
-
-def _made(combiner: Any, values: Any, by: Any) -> Any:
-    """The combiner that a class, or a factory of `from_scalar` or `from_columns`, makes; a combiner as it is."""
-    if isinstance(combiner, type) and issubclass(combiner, CombineFn):
-        return combiner()
-    fn = getattr(combiner, "fn", None)
-    if isinstance(combiner, FunctionType) and isinstance(fn, ScalarFn | CheckedFn):
-        arity = (len(values) if isinstance(values, tuple | list | dict) else 1) + (by is not None)
-        count = len(signature(fn.add_value).parameters) - 1 if isinstance(fn, ScalarFn) else arity
-        names = list(values) if isinstance(values, dict) else ["x", "y", "z", *(f"x{i}" for i in range(3, count))]
-        return combiner(*names[:count])
-    return combiner
-
-
-def _of_fn(fn: CombineFn, columns: list[TypedValues]) -> tuple[Subject, list[TypedValues]]:
-    types = {f"input {i}": column.type for i, column in enumerate(columns)}
-    name = repr(fn) if is_dataclass(fn) else type(fn).__name__
-    return Subject(name=name, fn=fn, columns=types), columns
 
 
 def _subject(combiner: Combiner, schema: pa.Schema, fixed: dict[str, Any]) -> tuple[Subject, list[TypedValues]]:

@@ -80,6 +80,24 @@ products = uc.from_scalar(
 )
 largest = uc.ArgMax("x", by="t")
 
+def scored(state, x, y):
+    return max(state, int(x * y))
+
+scores = uc.from_scalar(
+    "scores", create=lambda: 0, add=scored, merge=max, extract=lambda s: s, accumulator=pa.int64(), output=pa.int64(),
+)("price", "quantity")
+spread = uc.CollectList("x").map(
+    lambda lists: pa.array([None if not one else float(one[-1] - one[0]) for one in lists.to_pylist()]), pa.float64()
+)
+cents = uc.from_scalar(
+    "cents", create=lambda: 0, add=lambda state, x: max(state, x.adjusted()), merge=max, extract=int,
+    accumulator=pa.int64(), output=pa.int64(),
+)
+pairs = uc.from_scalar(
+    "pairs", create=lambda: 0, add=lambda state, *values: max(state, *values[:2], values[1]), merge=max, extract=int,
+    accumulator=pa.int64(), output=pa.int64(),
+)
+
 def multiplied(state, x, y):
     return (state + x * y) % 2**31
 
@@ -99,7 +117,7 @@ def test_laws_are_checked(user_module: Callable[[str, str], None], capsys: pytes
     assert main(["laws", "mine_for_laws:made", "--examples", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"combiner": "mine_for_laws:made", "passed": True}
     assert main(["laws", "mine_for_laws:columns", "--examples", "4"]) == 0
-    assert capsys.readouterr().out == "mine_for_laws:columns keeps the laws of GROUP\n"
+    assert "mine_for_laws:columns keeps the laws of GROUP over x: int64; others: " in capsys.readouterr().out
     assert main(["laws", "mine_for_laws:bad", "--examples", "20"]) == 1
     assert "law" in capsys.readouterr().err
     for name, says in (
@@ -109,6 +127,41 @@ def test_laws_are_checked(user_module: Callable[[str, str], None], capsys: pytes
     ):
         assert main(["laws", f"mine_for_laws:{name}"]) == 2
         assert says in capsys.readouterr().err
+
+
+def test_the_types_that_functions_of_ones_own_were_tried_on_are_told(
+    user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    user_module("mine_for_laws", MINE)
+    check = ["laws", "mine_for_laws:scores", "--examples", "3", "--seed", "1"]
+    kept = "mine_for_laws:scores keeps the laws of MONOID"
+    assert main(check) == 0
+    told = f"{kept} over price: int64, quantity: int64; others: --values float64,float64\n"
+    assert capsys.readouterr().out == told
+    assert main([*check, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["types"] == {"price": "int64", "quantity": "int64"}
+    assert main([*check, "--values", "int64,int64"]) == 0
+    assert capsys.readouterr().out == f"{kept}\n"
+    assert main(["laws", "mine_for_laws:lengths", "--examples", "3"]) == 0
+    assert capsys.readouterr().out.endswith(" MONOID over x: int64; others: --values bool\n")
+    assert main(["laws", "mine_for_laws:cents", "--examples", "3"]) == 0
+    assert capsys.readouterr().out.endswith(" MONOID over x: decimal128(10, 2)\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("pairs", r"it was tried as pairs\('x'\), with one column, and its add needs 2 \(.*--values once for each on the"),
+        ("spread", r"over x: string <lambda> raised TypeError .*That breaks no law.*\(on the command line --values float64"),
+    ],
+)
+def test_columns_that_were_guessed_wrong_are_no_broken_law(
+    name: str, says: str, user_module: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    user_module("mine_for_laws", MINE)
+    assert main(["laws", f"mine_for_laws:{name}"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.search(says, line)
 
 
 @pytest.mark.weekly
