@@ -366,7 +366,7 @@ def combiner_for(value: object) -> str | None:
 DIFF = "diff"
 """The name that the library gives to columns of weights."""
 
-NAME_WEIGHTS = f"diff='{DIFF}' if it has the weights of the rows"
+NAME_WEIGHTS = f"give diff='{DIFF}' if it has the weights of the rows"
 
 
 def uncounted(what: str, column: str, remedy: str) -> str:
@@ -376,7 +376,7 @@ def uncounted(what: str, column: str, remedy: str) -> str:
     "the table has a column 'diff', and every row counts as an addition"
     """
     return (
-        f"{what} has a column {column!r}, and every row counts as an addition: give {remedy}, or rename the column if "
+        f"{what} has a column {column!r}, and every row counts as an addition: {remedy}, or rename the column if "
         "it says nothing of changes"
     )
 

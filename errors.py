@@ -145,6 +145,9 @@ class StateMismatch(UncombineError, ValueError):
     """Data that the library stored or sent was made by another flow, combiner or version, or is damaged."""
 
 
+_OF_SOURCES = ("diff", "changelog", "watermark", "processing_time", "max_future")
+"""Options of a source, which no step after it has."""
+
 _SAME = {"slide": "period", "hop": "period", "every": "period", "timeout": "gap"}
 """Options of other libraries that are spelt like none of ours, or like another one."""
 
@@ -181,7 +184,9 @@ def require_options(options: Iterable[str], names: Iterable[str], what: str) -> 
     names = list(names)
     for name in options:
         if name not in names:
-            raise InvalidArgument(f"{what} has no option {name!r}: {nearest(name, names)}")
+            source = f"give it where the rows come in, as in uc.flow(rows, {name}=...)"
+            remedy = source if name in _OF_SOURCES else nearest(name, names)
+            raise InvalidArgument(f"{what} has no option {name!r}: {remedy}")
 
 
 class NamedOptions:

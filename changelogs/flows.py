@@ -30,12 +30,12 @@ MessageTypes: TypeAlias = Callable[[pa.Schema], pa.Schema]
 
 REMEDIES = {
     DIFF: NAME_WEIGHTS,
-    "_change_type": "changelog=uc.changelog.DeltaFeed()",
-    "row_kind": "changelog=uc.changelog.Flink()",
-    "op": "changelog=uc.changelog.Debezium(), or uc.changelog.Ops('op', ...)",
-    "__op": "changelog=uc.changelog.Debezium(keys=..., flat=True)",
+    "_change_type": "give changelog=uc.changelog.DeltaFeed()",
+    "row_kind": "give changelog=uc.changelog.Flink()",
+    "op": "give changelog=uc.changelog.Debezium(), or uc.changelog.Ops('op', ...)",
+    "__op": "give changelog=uc.changelog.Debezium(keys=..., flat=True)",
 }
-"""Columns that changelogs have, and the option that reads them as such."""
+"""Columns that changelogs have, and what reads them as such."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.actions: list[argparse.Action] = []
         self.commands: dict[str, Parser] = {}
+        self.remedies: dict[str, str] = {}
         super().__init__(*arguments, **options)
         self._parts: Any = None
 
@@ -67,6 +68,8 @@ class Parser(argparse.ArgumentParser):
         # Before anything else is looked at: argparse says of a misspelt option that the right one is missing.
         options = [option for action in self.actions for option in action.option_strings]
         if not any(option.startswith(word) for option in options):
+            if word in self.remedies:
+                raise InvalidArgument(f"{self.prog.split()[-1]} has no option {word}: {self.remedies[word]}")
             having = [name for name, one in commands.items() if any(word in a.option_strings for a in one.actions)]
             remedy = f"uncombine {' and '.join(having)} {'has' if len(having) == 1 else 'have'} it" if having else None
             raise InvalidArgument(f"{self.prog.split()[-1]} has no option {word}: {remedy or nearest(word, options)}")

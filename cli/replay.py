@@ -78,6 +78,10 @@ def add_replay(parser: Parser) -> None:
     add_output(replay)
     replay.add_argument("--table", metavar="URL", help="write what is left into a new table: duckdb:shop.db#totals")
     add_plot(replay)
+    replay.remedies["--changelog"] = (
+        "for a changelog of another system write a flow in Python, uc.flow('events.csv', changelog=...), and run it by "
+        "uncombine run"
+    )
 
 
 def _replay(arguments: argparse.Namespace) -> int:

@@ -39,6 +39,10 @@ def add_rolling(parser: Parser) -> None:
     part.add_argument("--coarse", metavar="LENGTH", help="begin the period at a multiple of this length")
     part.add_argument("--min-rows", type=count_of, default=1, metavar="N", help="results of fewer rows are empty")
     add_output(part)
+    part.remedies["--diff"] = (
+        "for rows that are retracted write a flow in Python, uc.flow('events.csv', diff='diff').rolling('7 days')"
+        ".combine(total=uc.Sum('x')), and run it by uncombine run"
+    )
 
 
 def _rolling(arguments: argparse.Namespace) -> int:

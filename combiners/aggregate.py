@@ -107,12 +107,12 @@ def aggregate(
     return result if state.weights is None else result.filter(pa.array(state.weights != 0))
 
 
-def warn_of_weights(table: pa.Table, named: set[str]) -> None:
+def warn_of_weights(table: pa.Table, named: set[str], remedy: str = NAME_WEIGHTS) -> None:
     """Warn of weights that nobody named, so that retractions count as rows."""
     if DIFF not in table.column_names or DIFF in named or not pa.types.is_integer(table.schema.field(DIFF).type):
         return
     if pc.any(pc.not_equal(table[DIFF], 1)).as_py():
-        warnings.warn(uncounted("the table", DIFF, NAME_WEIGHTS), stacklevel=3)
+        warnings.warn(uncounted("the table", DIFF, remedy), stacklevel=3)
 
 
 def _of_one_piece(plan: Plan, keys: list[str], rows: pa.Table, weights: Weights) -> pa.Table:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..advice import combiner_for
+from ..advice import DIFF, combiner_for
 from ..combiners.aggregate import ArrowStream, as_table, warn_of_weights
 from ..combiners.column_names import check_named, column_name, key_names
 from ..combiners.combiner import Combiner
@@ -110,7 +110,7 @@ def rolling(
     [{'amount': 10, 'total': 10}, {'amount': 20, 'total': 30}, {'amount': 40, 'total': 60}]
     """
     check_named("rolling()", unnamed)
-    _require_combiners(combiners)
+    _require_combiners(combiners, time)
     source, keys = as_table(table), key_names(by)
     options = Rolling(
         lookbacks=lookbacks_of(period, rows, closed, coarse),
@@ -122,14 +122,19 @@ def rolling(
     )
     options.check(source.schema, combiners)
     plan = Plan(combiners, source.schema, append_only=True)
-    warn_of_weights(source, {*keys, *plan.columns, options.time})
+    remedy = f"write {_over_changes('diff', DIFF, options.time)} if it has the weights of the rows"
+    warn_of_weights(source, {*keys, *plan.columns, options.time}, remedy)
     threads = pa.cpu_count() if not calls_functions(combiners) else 1
     return (options.ticks if options.every is not None else options.rows)(source, plan, threads)
 
 
-def _require_combiners(combiners: Mapping[str, object]) -> None:
+def _require_combiners(combiners: Mapping[str, object], time: object) -> None:
     """Raise for a plain value that is no combiner, under the name of an option that there is not."""
     for name, value in combiners.items():
+        if name in ("diff", "changelog") and not isinstance(value, Combiner):
+            raise InvalidArgument(
+                f"rolling() takes rows that stay: for those that are retracted write {_over_changes(name, value, time)}"
+            )
         is_plain = isinstance(value, str | bytes | int | float | timedelta | list | tuple | None)
         if is_plain and combiner_for(value) is None and name not in KEY_NAMES:
             if name == "time_format":
@@ -145,6 +150,13 @@ def _by_format(time: str) -> str:
         f"for times in texts or numbers write uc.flow(rows, time={time!r}, time_format='%d.%m.%Y').rolling('7 days')"
         ".combine(total=uc.Sum('x'))"
     )
+
+
+def _over_changes(option: str, value: object, time: object) -> str:
+    """The same over a changelog: a flow of it."""
+    timed = "" if time == "ts" else f"time={time!r}, "
+    shown = repr(value) if option == "diff" else "..."
+    return f"uc.flow(table, {timed}{option}={shown}).rolling('7 days').combine(total=uc.Sum('x'))"
 
 
 _OPTIONS = ("period", "rows", "by", "time", "closed", "every", "order", "coarse", "min_rows")

@@ -145,6 +145,14 @@ MINUTES = SOURCE.window(uc.Fixed("1 minute"))
             lambda: uc.Sliding("1 minute", every="1 s"),
             "Sliding() has no option 'every': did you mean 'period'?",
         ),
+        (
+            lambda: SOURCE.rolling("7 days", diff="diff"),
+            "rolling() has no option 'diff': give it where the rows come in, as in uc.flow(rows, diff=...)",
+        ),
+        (
+            lambda: SOURCE.distinct("user", watermark="1 hour"),
+            "distinct() has no option 'watermark': give it where the rows come in, as in uc.flow(rows, watermark=...)",
+        ),
         (lambda: uc.Sum("x", exakt=True), "Sum() has no option 'exakt': did you mean 'exact'?"),
         (
             lambda: uc.CountDistinct(),

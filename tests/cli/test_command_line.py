@@ -74,6 +74,8 @@ def test_a_warning_is_one_line(events: str, capsys: pytest.CaptureFixture[str]) 
         (["relpay"], "there is no command 'relpay': did you mean 'replay'?"),
         (["replay", "{}", "--windwo", "1 minute"], "replay has no option --windwo: did you mean '--window'?"),
         (["replay", "{}", "--until", "50 % of the files"], "replay has no option --until: uncombine run has it"),
+        (["replay", "{}", "--changelog", "x"], "write a flow in Python, uc.flow('events.csv', changelog=...), and run"),
+        (["rolling", "{}", "--diff", "diff"], "uc.flow('events.csv', diff='diff').rolling('7 days').combine(total="),
         (["--jsn"], "uncombine has no option --jsn: known are '-h', '--help', '--version'"),
         (["replay", "{}", "--window", "1 minute"], "are required: --combine: see uncombine replay --help"),
         (["replay", "{}", *REPLAY, "--limit", "-1"], "argument --limit: must be a whole number of at least 0"),

@@ -151,8 +151,14 @@ def test_the_types_that_functions_of_ones_own_were_tried_on_are_told(
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("pairs", r"it was tried as pairs\('x'\), with one column, and its add needs 2 \(.*--values once for each on the"),
-        ("spread", r"over x: string <lambda> raised TypeError .*That breaks no law.*\(on the command line --values float64"),
+        (
+            "pairs",
+            r"it was tried as pairs\('x'\), with one column, and its add needs 2 \(.*--values once for each",
+        ),
+        (
+            "spread",
+            r"over x: string <lambda> raised TypeError .*breaks no law.*\(on the command line --values float64",
+        ),
     ],
 )
 def test_columns_that_were_guessed_wrong_are_no_broken_law(

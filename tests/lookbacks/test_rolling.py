@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 import threading
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -152,6 +154,12 @@ def test_a_tick_says_that_the_period_is_empty_again() -> None:
     [
         ({"time_format": "%d.%m.%Y"}, r"has no option 'time_format': for times in texts .* write uc\.flow\(rows"),
         ({"banana": 3}, r"has no option 'banana': known are 'period', 'rows', 'by', 'time', .*total=uc\.Sum\('x'\)"),
+        (
+            {"diff": "w"},
+            r"retracted write uc\.flow\(table, diff='w'\)\.rolling\('7 days'\)\.combine\(total=",
+        ),
+        ({"diff": "w", "time": "at"}, r"write uc\.flow\(table, time='at', diff='w'\)\.rolling"),
+        ({"changelog": uc.changelog.Flink()}, r"write uc\.flow\(table, changelog=\.\.\.\)\.rolling\("),
         ({"closd": "both"}, "has no option 'closd': did you mean 'closed'"),
         ({"group_by": "x"}, "write keys as by='x'"),
         ({"total": "sum"}, r"total= takes a combiner .* write uc\.Sum\('x'\)"),
@@ -161,6 +169,24 @@ def test_an_option_that_there_is_not(given: dict[str, Any], says: str) -> None:
     table = pa.table({"ts": [dt.datetime(2024, 5, 1)], "x": [1]})
     with pytest.raises(uc.errors.InvalidArgument, match=says):
         uc.rolling(table, "1 day", **given)
+
+
+@pytest.mark.parametrize("time", ["ts", "at"])
+def test_weights_that_nobody_named_give_a_warning_with_the_flow_to_write(time: str) -> None:
+    """The flow that the warning and the error name is the one that reads the weights."""
+    rows = [{time: dt.datetime(2024, 5, 1, tzinfo=dt.UTC), "x": 1, "diff": weight} for weight in (1, 1, -1)]
+    table = pa.Table.from_pylist(rows)
+    with pytest.warns(UserWarning, match=r"column 'diff', and every row counts as an addition: write uc\.") as told:
+        rolled = uc.rolling(table, "7 days", time=time, total=uc.Sum("x"))
+    assert rolled["total"].to_pylist() == [3, 3, 3]
+    with pytest.raises(uc.errors.InvalidArgument) as refused:
+        uc.rolling(table, "7 days", time=time, diff="diff", total=uc.Sum("x"))
+    for text in (str(told[0].message), str(refused.value)):
+        assert (written := re.search(r"write (uc\.flow.*combine\(.*\('x'\)\))", text)) is not None
+        assert eval(written[1], {"uc": uc, "table": table}).run()["total"].to_pylist() == [1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        uc.rolling(table, "7 days", time=time, total=uc.Sum("diff"))
 
 
 def test_texts_are_times_by_a_flow() -> None:
