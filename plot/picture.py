@@ -102,7 +102,7 @@ class History:
         clock, shown, condition = clock_of(entries), shown_value(table, value, entries), dict(where or {})
         keys = keys_of(table)
         panes = panes_of(table, shown, condition, clock)
-        points = points_of(entries, result, time, datum, condition, clock, keys)
+        points = points_of(entries, result, time, datum, condition, clock, keys, shown)
         if not panes and not points:
             raise InvalidArgument(_nothing(condition, script, table))
         history = cls(

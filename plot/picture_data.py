@@ -6,6 +6,7 @@ Guarded by tests/plot/test_plot.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..combiners.aggregate import as_table
-from ..errors import InvalidArgument, TypeMismatch, require_column
+from ..errors import InvalidArgument, TypeMismatch, UncombineError, require_column
 from ..flows.event_time import EventTime
 from ..flows.result import Result
 from ..flows.source_watermarks import SourceWatermarks
@@ -214,8 +215,12 @@ def points_of(
     where: Mapping[str, Any],
     clock: Sequence[datetime],
     keys: Sequence[str] = (),
+    value: str | None = None,
 ) -> list[Point]:
-    """The rows of a script for some keys, each with its label, and whether it was late or dropped."""
+    """The rows of a script for some keys, each with its label, and whether it was late or dropped.
+
+    The label is the number that the shown value is made of, and none for a count of rows.
+    """
     gone = set(result.dropped_rows) if isinstance(result, Result) and result.rows_kept else set()
     points: list[Point] = []
     made, some_bad = _computed(result, time), is_timed(entries) and _has_bad(result)
@@ -236,7 +241,7 @@ def points_of(
         if event_time := made.get(_input(entry), next(iter(made.values()), None) if len(made) == 1 else None):
             table, column = event_time(table), EVENT_TIME
         condition = {name: wanted for name, wanted in where.items() if name in table.column_names}
-        label = datum or _number(table, {*where, *keys})
+        label = datum or _read_by(result, value, table, {*where, *keys})
         for place, row in enumerate(table.to_pylist()):
             if any(row[name] != wanted for name, wanted in condition.items()) or row.get(column) is None:
                 continue
@@ -266,9 +271,17 @@ def _has_bad(result: Any) -> bool:
     return "why" in left_out.column_names and "bad" in left_out["why"].to_pylist()
 
 
-def _number(table: pa.Table, keys: Collection[str]) -> str | None:
-    """The first column of numbers that is no key."""
+def _read_by(result: Any, value: str | None, table: pa.Table, keys: Collection[str]) -> str | None:
+    """The first column of numbers that is no key, of those that the combiner of the shown value reads, if it is known.
+
+    A combiner of a later grouping reads what an earlier one gives, and says nothing of the rows.
+    """
     kinds = {field.name: field.type for field in table.schema if field.name not in keys}
+    grouping = result.last if isinstance(result, Result) else None
+    combiner = None if grouping is None else grouping.combiners.get(value)
+    if combiner is not None:
+        with suppress(UncombineError):
+            kinds = {name: kinds[name] for name in combiner.bind(table.schema).columns if name in kinds}
     return next((n for n, kind in kinds.items() if pa.types.is_integer(kind) or pa.types.is_floating(kind)), None)
 
 
