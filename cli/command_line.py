@@ -21,10 +21,9 @@ from .. import UncombineError, __version__
 from ..errors import InvalidArgument, LawViolation
 from .checkpoints import add_check, add_checkpoint, add_why
 from .comparisons import add_compare
-from .completion import add_completion
 from .failures import Failed
 from .laws import add_laws
-from .parser import Parser
+from .parser import Parser, add_completion
 from .replay import add_replay
 from .results import INTERRUPTED
 from .rolling_rows import add_rolling

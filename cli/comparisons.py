@@ -23,8 +23,8 @@ from ..tables.comparison.comparison import Comparison
 from ..tables.interrupts import PATIENCE, interrupts
 from ..tables.targets import is_target
 from .failures import Failed, failures_of
-from .file_rows import add_format, files_of, reading_files
 from .module_names import flow_at
+from .named_files import add_format, files_of, reading_files
 from .parser import Parser, count_of
 from .row_texts import json_lines
 from .run import trigger_of

@@ -6,11 +6,8 @@ Guarded by tests/cli/test_file_rows.py.
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +17,8 @@ from ..combiners import Combiner
 from ..combiners.expressions.expr import Expr, col
 from ..combiners.rows.columns import flat
 from ..combiners.rows.plain_types import is_text
-from ..errors import InvalidArgument, UncombineError, require_column
+from ..errors import InvalidArgument, require_column
 from ..files.describing import own_times
-from ..files.files import Files
-from ..files.formats import format_of
 from ..files.reading import LeaveOut
 from ..flows.event_time import EventTime, event_time_of
 from ..local.data_files import LocalFiles
@@ -33,17 +28,10 @@ from ..panes.grouping.grouping import EVENT_TIME
 from ..windows import time_column
 from ..windows.times import MAX_TIME, UTC_MICROS
 from .conditions import Clock, condition_of, expression_of, is_expression
+from .named_files import add_format, files_of, is_time, reading_files, times_of
 from .parser import Parser
 from .results import shown_twice, unreadable_notes
-from .words import column_type, needed_columns, with_keys
-
-_IN_PYTHON = (
-    ("delimiter", r"delimiter=('[^']*'), or schema= if it is", r"--delimiter \1, or --delimiter ',' if it is"),
-    ("format", r"give format=", "give --format"),
-    ("on_bad_row", r"on_bad_row='leave_out'", "--on-bad-row leave_out"),
-    ("type", r"cast it \(a column of files has .*?\)", "give its type, as by --type seconds=float64"),
-)
-"""Options of the command, what errors say of them in the words of `uc.Files`, and in those of the command."""
+from .words import needed_columns, with_keys
 
 
 @dataclass(frozen=True)
@@ -98,99 +86,6 @@ def add_reading(parser: Parser) -> None:
     )
 
 
-def add_format(parser: Parser) -> None:
-    """The options that say what a file is."""
-    parser.add_argument(
-        "--format",
-        choices=["parquet", "arrow", "csv", "json", "text"],
-        help="the format; the ending says it if not given",
-    )
-    parser.add_argument("--delimiter", metavar="CHARACTER", help="the character between two values of csv")
-    parser.add_argument("--encoding", help="the encoding of csv (default: utf8)")
-    parser.add_argument("--decimal-point", metavar="CHARACTER", help="the decimal point of csv, such as , (default: .)")
-    parser.add_argument(
-        "--null-value",
-        action="append",
-        metavar="TEXT",
-        help="of csv: a text that stands for no value, such as - or n/a, beside the empty one; may be repeated",
-    )
-    parser.add_argument(
-        "--type",
-        action="append",
-        default=[],
-        metavar="COLUMN=TYPE",
-        help="the type of a column, such as seconds=float64, where a wrong value makes it a text; may be repeated",
-    )
-
-
-def files_of(path: str, arguments: argparse.Namespace, **options: Any) -> Files:
-    """The files that a command names, with its options of CSV if they are such, and the types that it gives columns."""
-    given = {name: getattr(arguments, name) for name in ("delimiter", "encoding", "decimal_point")}
-    of_csv: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    if getattr(arguments, "null_value", None):
-        of_csv["null_values"] = ["", *arguments.null_value]
-    files = Files(path, format=arguments.format)
-    listing = files.listed()
-    if not listing.files or listing.lost:
-        raise InvalidArgument(f"there is no file {path!r}")
-    named: Any = arguments.format or format_of(listing.files[0])
-    if named in (None, "csv"):
-        options |= of_csv
-    files = Files(path, format=arguments.format, **options)
-    types, zone = dict(map(column_type, arguments.type)), getattr(arguments, "time_zone", None)
-    columns = getattr(arguments, "columns", None)
-    if not types and zone is None and columns is None:
-        return files
-    with reading_files(arguments):
-        schema = files.described(listing, streaming=True).schema
-    if zone is not None and named in ("csv", "json"):
-        # The texts of times are read by the clocks of the type of their column.
-        clock = pa.timestamp("us", zone)
-        types = {name: clock for name in _times(arguments, schema) if _is_time(schema, name)} | types
-    for name, kind in types.items():
-        require_column(name, schema.names, "--type")
-        schema = schema.set(schema.get_field_index(name), pa.field(name, kind))
-    if columns is not None:
-        for name in columns:
-            require_column(name, schema.names, "--columns")
-        schema = pa.schema([schema.field(name) for name in columns])
-    return Files(path, format=named, schema=schema, **options)
-
-
-def _times(arguments: argparse.Namespace, schema: pa.Schema) -> list[str]:
-    """The columns of times that a command names, or all columns where it names none."""
-    if "time" not in arguments:
-        return list(schema.names)
-    names = (getattr(arguments, option, None) for option in ("time", "processing_time"))
-    return [name for name in names if name is not None]
-
-
-def _is_time(schema: pa.Schema, name: str) -> bool:
-    return name in schema.names and pa.types.is_timestamp(schema.field(name).type)
-
-
-@contextmanager
-def reading_files(arguments: argparse.Namespace) -> Iterator[None]:
-    """Say in the options of the command what an error about files says in those of `uc.Files`.
-
-    >>> with reading_files(argparse.Namespace(delimiter=None)):
-    ...     raise InvalidArgument("a;b is one column: give delimiter=';', or schema= if it is")
-    Traceback (most recent call last):
-        ...
-    uncombine.errors.InvalidArgument: a;b is one column: give --delimiter ';', or --delimiter ',' if it is
-    """
-    try:
-        yield
-    except UncombineError as error:
-        said = str(error)
-        for option, pattern, words in _IN_PYTHON:
-            if option in arguments:
-                said = re.sub(pattern, words, said)
-        if said == str(error):
-            raise
-        raise InvalidArgument(said) from error
-
-
 def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *others: str | None) -> FileRows:
     """The rows that a command asks for, with timestamps as times; a bad value is one in a column that it needs.
 
@@ -201,8 +96,10 @@ def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *o
     for name, option in ((arguments.time, "--time"), (arguments.processing_time, "--processing-time")):
         if name is not None:
             require_column(name, schema.names, option)
-    time_of = _time_of(arguments.time, arguments.time_format, arguments.time_zone, kinds)
-    event_time = event_time_of(time_of, None if isinstance(time_of, Expr) else arguments.time_format)
+    # A reader that has the format gives times.
+    form = None if source.format.options.get("timestamp_parsers") else arguments.time_format
+    time_of = _time_of(arguments.time, form, arguments.time_zone, kinds)
+    event_time = event_time_of(time_of, None if isinstance(time_of, Expr) else form)
     if event_time is not None:
         event_time = event_time.over(schema)
         source = replace(source, made=MadeRows(schema, event_time=event_time))
@@ -215,7 +112,7 @@ def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *o
         needed = needed_columns(arguments.by, results, schema)
         if needed is not None:
             compared = (expression_of(text).columns for text in by_clock)
-            needed = needed.union(_times(arguments, schema), filter(None, others), *compared)
+            needed = needed.union(times_of(arguments, schema), filter(None, others), *compared)
         table = _whole(filtered, arguments, needed, unreadable.append)
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
@@ -236,7 +133,7 @@ def _of_the_clock(text: str, arguments: argparse.Namespace, schema: pa.Schema) -
     """True for an expression over times that has the hour of the clock of `--time-zone`."""
     if arguments.time_zone is None or not is_expression(text):
         return False
-    times = {name for name in _times(arguments, schema) if _is_time(schema, name)}
+    times = {name for name in times_of(arguments, schema) if is_time(schema, name)}
     return not times.isdisjoint(expression_of(text).columns)
 
 
@@ -253,7 +150,7 @@ def _by_the_clock(table: pa.Table, arguments: argparse.Namespace) -> pa.Table:
     """The rows with times of the zone of `--time-zone`, so that their hour is that of its clock."""
     if arguments.time_zone is not None:
         for place, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
-            if name in _times(arguments, table.schema) and pa.types.is_timestamp(kind) and kind.tz is not None:
+            if name in times_of(arguments, table.schema) and pa.types.is_timestamp(kind) and kind.tz is not None:
                 table = table.set_column(place, name, table[name].cast(pa.timestamp("us", arguments.time_zone)))
     return table
 
@@ -393,7 +290,7 @@ def _timed(table: pa.Table, name: str, remedy: str = "") -> pa.Table:
         raise InvalidArgument(f"column {name!r} has no times: {error}{remedy}") from None
 
 
-__all__ = ["FileRows", "add_format", "add_reading", "files_of", "read_columns", "read_rows", "reading_files"]
+__all__ = ["FileRows", "add_reading", "read_columns", "read_rows"]
 
 
 def __dir__() -> list[str]:

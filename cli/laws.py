@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgument, LawViolation
-from .file_rows import add_format
 from .law_values import law_values, require_each, require_ready
 from .module_names import made_by, object_at
+from .named_files import add_format
 from .parser import Parser, count_of
 
 if TYPE_CHECKING:

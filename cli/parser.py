@@ -1,4 +1,4 @@
-"""The parser of the command: argparse's, whose errors are one sentence and name the word to write.
+"""The parser of the command: argparse's, whose errors are one sentence, and the script by which a shell completes it.
 
 Guarded by tests/cli/test_command_line.py.
 """
@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from ..errors import InvalidArgument, nearest
+from ..errors import InvalidArgument, LibraryMissing, nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -86,7 +86,33 @@ def count_of(text: str) -> int:
     return int(text)
 
 
-__all__ = ["Parser", "count_of"]
+def add_completion(parser: Parser) -> None:
+    """The command, with its options."""
+
+    def print_script(arguments: argparse.Namespace) -> int:
+        print(_script(parser, arguments.shell))
+        return 0
+
+    completion = parser.command(
+        "completion", print_script, 'print a completion script: eval "$(uncombine completion bash)"'
+    )
+    completion.add_argument("shell", choices=["bash", "fish", "tcsh", "zsh"])
+
+
+def _script(parser: Parser, shell: str) -> Any:
+    try:
+        import shtab
+    except ImportError:
+        raise LibraryMissing(
+            "completion needs the library shtab, which is not installed: pip install 'uncombine[completion]'"
+        ) from None
+    for action in (action for command in parser.commands.values() for action in command.actions):
+        if action.metavar in ("FILE", "FOLDER"):
+            action.complete = shtab.FILE if action.metavar == "FILE" else shtab.DIRECTORY  # type: ignore[attr-defined]
+    return shtab.complete(parser, shell)
+
+
+__all__ = ["Parser", "add_completion", "count_of"]
 
 
 def __dir__() -> list[str]:

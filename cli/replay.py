@@ -28,7 +28,8 @@ from ..triggers import TRIGGER_WORDS, as_trigger
 from ..triggers.properties import uses_processing_time
 from ..windows import WINDOW_WORDS, Fixed, Span, Window, as_window, span, time_column
 from .failures import failures_of
-from .file_rows import FileRows, add_reading, read_rows, reading_files
+from .file_rows import FileRows, add_reading, read_rows
+from .named_files import reading_files
 from .parser import Parser, count_of
 from .plot_options import add_plot, check_plot, plot_scope, scope_words
 from .progress_bar import progress_bar

@@ -10,7 +10,8 @@ import argparse
 from .. import rolling
 from ..errors import InvalidArgument
 from ..windows import span
-from .file_rows import add_reading, read_rows, reading_files
+from .file_rows import add_reading, read_rows
+from .named_files import reading_files
 from .parser import Parser, count_of
 from .progress_bar import progress_bar
 from .results import in_zone

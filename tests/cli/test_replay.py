@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -111,7 +112,9 @@ def test_times_of_another_form_are_read(tmp_path: Path, capsys: pytest.CaptureFi
     told = capsys.readouterr()
     starts = [(row["window_start"], row["total"]) for row in map(json.loads, told.out.splitlines())]
     assert starts == [("2024-01-01T00:00:00Z", 3), ("2024-02-01T00:00:00Z", 4)]
-    assert told.err == "uncombine: 1 row left out (1 bad)\n"
+    assert told.err.startswith("uncombine: 1 row cannot be read and is left out, the first in line 4 of ")
+    assert main(["replay", str(path), *options, "--on-bad-row", "error"]) == 2
+    assert "line 4: '31.02.2024' is no timestamp" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -130,16 +133,20 @@ def test_conditions_compare_times_and_not_their_texts(
 ) -> None:
     rows = [("31.01.2024", 3), ("01.02.2024", 4), ("31.02.2024", 5), ("02.03.2024", 6)]
     days = {"%d.%m.%Y": "{2}.{1}.{0}", "%Y %m %d": "{0} {1} {2}", "": "{0}-{1}-{2}"}
-    for form, written in days.items():
-        path = tmp_path / f"{len(form)}.json"
-        lines = [{"day": written.format(*day.split(".")[::-1]), "amount": amount} for day, amount in rows]
-        path.write_text("\n".join(map(json.dumps, lines)))
-        options = ["--time", "day", *(["--time-format", form] if form else []), *zone, "--type", "day=string"]
+    for form, ending in product(days, ("json", "csv", "csv, typed")):
+        path, typed = tmp_path / f"{len(form)}.{ending[:4].strip(',')}", form == "" or ending != "csv"
+        lines = [{"day": days[form].format(*day.split(".")[::-1]), "amount": amount} for day, amount in rows]
+        if ending == "json":
+            path.write_text("\n".join(map(json.dumps, lines)))
+        else:
+            path.write_text("\n".join(["day,amount", *(f"{one['day']},{one['amount']}" for one in lines)]))
+        options = ["--time", "day", *(["--time-format", form] if form else []), *zone]
+        options += ["--type", "day=string"] if typed else []
         window = ["--window", "global", "--final", "--json", "--combine", "all=collect_list:amount"]
         assert main(["replay", str(path), *options, *window, "--where", condition]) == 0
         told = capsys.readouterr()
-        assert json.loads(told.out)["all"] == amounts, form
-        assert "1 bad" in told.err
+        assert json.loads(told.out)["all"] == amounts, (form, ending)
+        assert ("1 bad" if typed else "1 row cannot be read") in told.err
 
 
 def test_what_is_left_is_written_into_a_table(events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,7 +234,7 @@ def test_a_combiner_takes_the_times_and_not_their_texts(tmp_path: Path, capsys: 
     [row] = map(json.loads, capsys.readouterr().out.splitlines())
     assert (row["one"], row["last"]) == ("first", "2024-06-01T00:00:00Z")
     [bad] = map(json.loads, out.read_text().splitlines())
-    assert (bad["why"], bad["row"]["day"], bad["row"]["day_text"]) == ("bad", None, "31.06.2024")
+    assert (bad["why"], bad["line"], bad["text"]) == ("unreadable", 4, "31.06.2024,none")
 
 
 def test_rows_that_arrive_together_are_told(events: str, capsys: pytest.CaptureFixture[str]) -> None:
