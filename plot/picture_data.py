@@ -278,7 +278,7 @@ def _read_by(result: Any, value: str | None, table: pa.Table, keys: Collection[s
     """
     kinds = {field.name: field.type for field in table.schema if field.name not in keys}
     grouping = result.last if isinstance(result, Result) else None
-    combiner = None if grouping is None else grouping.combiners.get(value)
+    combiner = None if grouping is None or value is None else grouping.combiners.get(value)
     if combiner is not None:
         with suppress(UncombineError):
             kinds = {name: kinds[name] for name in combiner.bind(table.schema).columns if name in kinds}
