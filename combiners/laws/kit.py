@@ -120,6 +120,7 @@ def check_laws(
     with catch_warnings():
         simplefilter("ignore", RuntimeWarning)  # NumPy's, of numbers that are drawn because they overflow
         chosen = [(replace(subject, expected=expected), columns) for subject, columns in subjects(combiner, values, by)]
+        _require_each(combiner, chosen[0][0], values, by)
         share = min(max_examples, max(20, max_examples // len(chosen)))
         for place, (subject, columns) in enumerate(chosen):
             thorough = place == 0 and share >= _THOROUGH
@@ -166,6 +167,18 @@ def first_and_others(combiner: Any) -> Iterator[Subject]:
     combiner, choices = _choices(combiner, None, None)
     if _is_users_own(combiner):
         yield from (subject for subject, _ in taken(choices))
+
+
+def _require_each(combiner: Any, subject: Subject, values: Any, by: Any) -> None:
+    """Raise for values of some columns of a user's own functions, which do not say what types the others may have."""
+    if not isinstance(combiner, Combiner) or not is_users_own(combiner) or (values is None and by is None):
+        return
+    given = _named(combiner, values, by)
+    if any(name not in given for name in subject.columns):
+        raise InvalidArgument(
+            f"{combiner!r} reads the columns {', '.join(subject.columns)}, and values= has those of {', '.join(given)} "
+            f"alone: give a tuple with one for each, such as values=({', '.join(['pa.int64()'] * len(subject.columns))})"
+        )
 
 
 def _is_users_own(combiner: CombineFn | Combiner) -> bool:
@@ -240,6 +253,7 @@ def machine(
     >>> TestMax("runTest").runTest()
     """
     subject, columns = next(iter(subjects(combiner, values, by)))
+    _require_each(combiner, subject, values, by)
     return machine_of(replace(subject, expected=expected), columns)
 
 

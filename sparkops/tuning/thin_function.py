@@ -24,7 +24,12 @@ def load(payload: bytes) -> Any:
         return pickle.loads(payload)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "uncombine":
-            raise
+            raise ModuleNotFoundError(
+                f"a worker of Spark has no module {error.name!r}, in which a function of the flow is: send it with "
+                f"spark.addPyFile('{error.name}.py'), start the program in its folder, or set PYTHONPATH before Spark "
+                "starts",
+                name=error.name,
+            ) from None
         raise ModuleNotFoundError(
             "a worker of Spark has no library 'uncombine': install it where each worker runs (on Databricks as a "
             "library of the cluster), or send its wheel, copied to a name that ends in .zip, with "

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import uncombine as uc
 from uncombine.combiners.laws import LawViolation, check_laws, subjects
 from uncombine.combiners.laws.kit import first_and_others
+from uncombine.errors import InvalidArgument
 
 
 class VwapFn(uc.CombineFn):
@@ -192,3 +193,13 @@ def test_another_difference_has_no_hint() -> None:
     told = broken(last, (st.sampled_from([1, 2, 3]), st.just(1)))
     assert "rounding" not in told
     assert "overflowed" not in told
+
+
+@pytest.mark.parametrize("values", [pa.float64(), st.integers(1, 9), pa.array([1, 2]), {"price": pa.int64()}])
+def test_values_of_some_columns_are_not_enough(values: Any) -> None:
+    """The types of the others would be guessed, and a function that does not take them breaks no law."""
+    vwap = from_columns(VwapFn())("price", "quantity")
+    with pytest.raises(InvalidArgument, match=r"reads the columns price, quantity, and values= has .* price alone"):
+        check_laws(vwap, values=values)
+    check_laws(vwap, values={"quantity": pa.int64(), "price": pa.int64()}, max_examples=20)
+    check_laws(uc.ArgMax("x", by="t"), values=pa.int64(), max_examples=20)

@@ -94,3 +94,16 @@ def test_each_way_to_the_workers(tmp_path: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     said = dict(line.split(" | ") for line in ran.stdout.splitlines() if " | " in line)
     assert said == dict.fromkeys(["files", "a DataFrame", "a UDF", "a stream"], "True"), ran.stderr[-3000:]
+
+
+def test_a_module_of_the_user_that_a_worker_lacks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "of_the_user.py").write_text("def twice(x):\n    return 2 * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import of_the_user
+
+    payload = pickle.dumps(of_the_user.twice)
+    assert load(payload)(2) == 4
+    monkeypatch.undo()
+    monkeypatch.delitem(sys.modules, "of_the_user")
+    with pytest.raises(ModuleNotFoundError, match="a worker of Spark has no module 'of_the_user', in which a function"):
+        load(payload)
