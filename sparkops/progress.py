@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import InvalidArgument, TypeMismatch
 from ..flows.flow import Flow
-from ..tables.interrupts import ended_within, interrupts
+from ..tables.interrupts import ended_within, interrupts, unbroken
 from ..windows import MAX_TIME, MIN_TIME
 from .checkpoints.before_start import before_start, waiting
 from .measuring.batch_numbers import FlowProgress, Progress, SourceProgress, StageProgress
@@ -60,7 +60,7 @@ def progress(query: StreamingQuery | StreamingQueryProgress | Mapping[str, Any])
     [0]
     """
     _check_query(query, "progress()")
-    return _last_batch(query) if hasattr(query, "lastProgress") else progress_of(query)
+    return unbroken(lambda: _last_batch(query)) if hasattr(query, "lastProgress") else progress_of(query)
 
 
 def _last_batch(query: Any) -> Progress | None:

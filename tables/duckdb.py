@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from threading import Lock
@@ -26,7 +26,7 @@ from .column_types import DURATION, nested, require_names_apart, require_types, 
 from .layout import CHANGE, Layout
 from .publishing import PublishedCopy
 from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, qualified, quoted
-from .target import Target, library
+from .target import Target, Writer, library
 
 _TYPES = {
     pa.bool_(): "BOOLEAN",
@@ -78,6 +78,18 @@ class DuckDB(Target):
             if not (folder := Path(path).absolute().parent).is_dir():
                 raise InvalidArgument(f"{self.name} needs the folder {folder}, which is not there: make it first")
 
+    def beside(self, table: Target) -> Target:
+        """The same; in the file of the other table without a copy of its own, since one copy has both."""
+        if not isinstance(table, DuckDB) or os.path.realpath(table.path) != os.path.realpath(self.path):
+            return self
+        if self.publish is not None and (
+            table.publish is None or os.path.realpath(table.publish) != os.path.realpath(self.publish)
+        ):
+            raise InvalidArgument(
+                f"{self.name} and {table.name} are in one file, whose copy has both: give both tables the same publish="
+            )
+        return replace(self, publish=None)
+
     def writer(self, layout: Layout, owner: str) -> DuckDBWriter:
         return DuckDBWriter(self, layout, owner)
 
@@ -117,7 +129,15 @@ class DuckDBWriter(SqlWriter):
         return last
 
     def apply(self, batch: int, changes: Changes) -> bool:
-        applied = super().apply(batch, changes)
+        return self._published(super().apply(batch, changes))
+
+    def apply_both(self, batch: int, changes: Changes, other: Writer, more: Changes) -> bool:
+        return self._published(super().apply_both(batch, changes, other, more))
+
+    def shares(self, other: Writer) -> bool:
+        return isinstance(other, DuckDBWriter) and os.path.realpath(other.path) == os.path.realpath(self.path)
+
+    def _published(self, applied: bool) -> bool:
         if self._copy is not None:
             if applied:
                 self._copy.note_change()

@@ -11,7 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 PATIENCE = 0.5
 """The longest wait in which an interrupt is not noticed, in seconds."""
@@ -71,6 +73,19 @@ def waited(ended: Callable[[float], bool | None], seconds: float | None) -> bool
     return None if seconds is None else done
 
 
+def unbroken(work: Callable[[], T]) -> T:
+    """Do work that an interrupt must not break, such as a call into the JVM; the interrupt is raised after it.
+
+    >>> unbroken(lambda: 5)
+    5
+    """
+    with interrupts() as interrupted:
+        done = work()
+        if interrupted():
+            raise KeyboardInterrupt
+    return done
+
+
 def ended_within(ended: Callable[[float], bool | None], seconds: float, interrupted: Callable[[], bool]) -> bool:
     """Wait for an end for some seconds, or until an interrupt, which is noticed within half a second; true at the end.
 
@@ -84,7 +99,7 @@ def ended_within(ended: Callable[[float], bool | None], seconds: float, interrup
     return False
 
 
-__all__ = ["LEAST", "PATIENCE", "ended_within", "interrupts", "waited"]
+__all__ = ["LEAST", "PATIENCE", "ended_within", "interrupts", "unbroken", "waited"]
 
 
 def __dir__() -> list[str]:

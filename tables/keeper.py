@@ -96,14 +96,34 @@ class Keeper:
 
     def take(self, batch: int, changes: Changes) -> bool:
         """Apply a batch; False if the table has it already."""
+        return self._taken(batch, changes.rows, lambda: self.writer.apply(batch, changes))
+
+    def _taken(self, batch: int, count: int, apply: Callable[[], bool]) -> bool:
         began = time.monotonic()
-        applied = self._patiently(lambda: self.writer.apply(batch, changes), f"batch {batch}")
-        words = f"{changes.rows:,} changes" if applied else "which it had already"
+        applied = self._patiently(apply, f"batch {batch}")
+        words = f"{count:,} changes" if applied else "which it had already"
         seconds, table = time.monotonic() - began, (self.query, self.writer.name)
         LOGGER.debug("%s: batch %d, %s, %.3f s", self.writer.name, batch, words, seconds)
-        rows = changes.rows if applied else 0
+        rows = count if applied else 0
         RECEIVERS.take([Point(TABLE_ROWS, table, rows), Point(TABLE_DURATION, table, seconds)])
         return applied
+
+    def take_both(self, batch: int, changes: Changes, other: Keeper, more: Changes) -> bool:
+        """Apply a batch to two tables of one database, both or none; False if this one has it already.
+
+        >>> import tempfile
+        >>> layout = Layout(pa.schema([("k", pa.int64()), ("n", pa.int64()), ("diff", pa.int64())]), ("k",), "diff")
+        >>> place = f"duckdb:{tempfile.mkdtemp()}/shop.db"
+        >>> one, two = (Keeper(target_of(f"{place}#{name}").writer(layout, "me")) for name in ("one", "two"))
+        >>> one.start(), two.start()
+        (-1, -1)
+        >>> rows = pa.table({"k": [1], "n": [7], "diff": [1]})
+        >>> changes = Changes.of(layout, [changes_of(rows, layout)])
+        >>> one.take_both(0, changes, two, changes), two.writer.read().to_pydict()
+        (True, {'k': [1], 'n': [7]})
+        """
+        both = changes.rows + more.rows
+        return self._taken(batch, both, lambda: self.writer.apply_both(batch, changes, other.writer, more))
 
     def read(self, limit: int | None = None) -> pa.Table:
         """The rows of the table, which another process writes; it is closed then."""

@@ -20,8 +20,8 @@ from ..urls import secrets_of, shown_url, without_secrets
 from .changes import Changes
 from .column_types import DURATION, require_types, timed_type, with_durations
 from .layout import CHANGE, Layout
-from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, joined, quoted
-from .target import TableFacts, Target, library
+from .sql import STAGING_TABLE, Database, SqlWriter, StagedChanges, joined, qualified, quoted
+from .target import TableFacts, Target, Writer, library
 
 _TYPES = {
     pa.bool_(): "boolean",
@@ -140,6 +140,12 @@ class PostgreSQLWriter(SqlWriter):
                 with suppress(self.adbc.Error):
                     self._opened.rollback()
                 raise
+
+    def shares(self, other: Writer) -> bool:
+        return isinstance(other, PostgreSQLWriter) and other._url == self._url
+
+    def forget_staged(self, db: Database) -> None:
+        db.run(f"DROP TABLE IF EXISTS {qualified('pg_temp', STAGING_TABLE)}")
 
     def mark(self, place: int) -> str:
         return f"${place}"

@@ -79,11 +79,26 @@ class SqlWriter(Writer):
 
     def apply(self, batch: int, changes: Changes) -> bool:
         with self.transaction() as db:
-            if not self._counted(db, batch, batch - 1):
-                if self.is_done(self._facts(db), batch):
-                    return False
-                raise TableUnreachable(f"another process has changed the last batch of {self.name}")
-            self._merge(db, changes)
+            return self._taken(db, batch, changes)
+
+    def apply_both(self, batch: int, changes: Changes, other: Writer, more: Changes) -> bool:
+        assert isinstance(other, SqlWriter)
+        with self.transaction() as db:
+            other._taken(db, batch, more)
+            self.forget_staged(db)
+            applied = self._taken(db, batch, changes)
+            self.forget_staged(db)
+        return applied
+
+    def forget_staged(self, db: Database) -> None:
+        """Drop the table of staged changes, if it would stay for others."""
+
+    def _taken(self, db: Database, batch: int, changes: Changes) -> bool:
+        if not self._counted(db, batch, batch - 1):
+            if self.is_done(self._facts(db), batch):
+                return False
+            raise TableUnreachable(f"another process has changed the last batch of {self.name}")
+        self._merge(db, changes)
         return True
 
     def once(self, changes: Changes) -> None:

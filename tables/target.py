@@ -47,6 +47,10 @@ class Target(ABC):
     def check(self, layout: Layout) -> None:
         """Raise if the library is not installed, or if the target cannot have such a table."""
 
+    def beside(self, table: Target) -> Target:
+        """The place of a second table of the query that keeps `table`."""
+        return self
+
     @abstractmethod
     def writer(self, layout: Layout, owner: str) -> Writer:
         """A writer of the table; nothing is opened yet."""
@@ -80,6 +84,14 @@ class Writer(ABC):
     @abstractmethod
     def apply(self, batch: int, changes: Changes) -> bool:
         """Apply a batch, all of it or nothing; False if the table has the batch already."""
+
+    def shares(self, other: Writer) -> bool:
+        """True if both tables can take a batch in one transaction."""
+        return False
+
+    def apply_both(self, batch: int, changes: Changes, other: Writer, more: Changes) -> bool:
+        """Apply a batch to two tables in one transaction; False if this one has it already."""
+        raise NotImplementedError
 
     @abstractmethod
     def once(self, changes: Changes) -> None:

@@ -175,9 +175,10 @@ def _require_each(combiner: Any, subject: Subject, values: Any, by: Any) -> None
         return
     given = _named(combiner, values, by)
     if any(name not in given for name in subject.columns):
+        such = ", ".join(["pa.int64()"] * len(subject.columns))
         raise InvalidArgument(
             f"{combiner!r} reads the columns {', '.join(subject.columns)}, and values= has those of {', '.join(given)} "
-            f"alone: give a tuple with one for each, such as values=({', '.join(['pa.int64()'] * len(subject.columns))})"
+            f"alone: give a tuple with one for each, such as values=({such})"
         )
 
 

@@ -1,7 +1,8 @@
 """The table of the rows that the query of a live table leaves out, each with the batch in which it came.
 
 It takes the rows of a batch once, as the live table its changes: both know the number of the batch. So it has exactly
-the rows that are missing in the live table, which a second query over the same source would not have.
+the rows that are missing in the live table, which a second query over the same source would not have. In one database
+both take a batch in one transaction.
 
 Guarded by tests/sparkops/tables/test_left_out_table.py.
 """
@@ -24,7 +25,7 @@ from ...tables import Keeper, Layout
 from ..batches import INLINE, PACKED_DDL, NetRows, changes_of_rows
 from ..inputs import DataFrameInput, column
 from ..session import shuffle_partitions
-from .table_query import apply_packed
+from .table_query import apply_packed, apply_packed_both
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,14 +50,19 @@ class WithLeftOut:
     """True if all rows of a key of the live table come from one shard."""
 
     def __call__(self, keepers: Sequence[Keeper], rows: DataFrame, batch: int) -> None:
-        table, left_out = keepers
+        left_out, table = keepers
         rows.persist()
         try:
             rows.count()  # before a table takes anything, so that both have the batch or none
-            # A batch that the live table has may not be run again, and then the other one has it too.
-            apply_packed(left_out, changes_left_out(rows, batch), batch)
+            lost = changes_left_out(rows, batch)
             given = rows.where(column(LEFT_OUT).isNull()).select(*map(column, self.layout.rows.names))
-            apply_packed(table, changes_of_rows(given, self.layout, self.keyed), batch)
+            changes = changes_of_rows(given, self.layout, self.keyed)
+            if table.writer.shares(left_out.writer):
+                apply_packed_both(table, changes, left_out, lost, batch)
+            else:
+                # A batch that the live table has may not be run again, and then the other one has it too.
+                apply_packed(left_out, lost, batch)
+                apply_packed(table, changes, batch)
         finally:
             rows.unpersist()
 

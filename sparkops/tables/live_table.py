@@ -169,11 +169,12 @@ def live_table(
     if beside is None:
         rows = packed_changes(settled, layout, lambda _: route)
     else:
-        tables.append(TableStart(beside, LAYOUT, None, beside=True))
+        # Before the live table, with whose start a copy for readers is made, so that it has both.
+        tables.insert(0, TableStart(beside, LAYOUT, None, beside=True))
         rows, take = route.df(), WithLeftOut(layout, keeps_keys(settled, layout))
     endless = wakes(settled.settings, graph_of(settled))
     once = may_differ(settled)
-    query, (keeper, *others) = start_tables(spark, rows, tables, take, options, endless, function, once)
+    query, (*others, keeper) = start_tables(spark, rows, tables, take, options, endless, function, once)
     return LiveTable(query, keeper, checkpoint, far, others)
 
 
@@ -189,6 +190,7 @@ def _place_of_left_out(target: str, of_table: Target, far: bool) -> Target:
         raise InvalidArgument(
             f"left_out= of to_table() names {place.name}, the table of the result: name another table"
         )
+    place = place.beside(of_table)
     place.check(LAYOUT)
     return place
 

@@ -85,6 +85,18 @@ def all_hurry(keepers: Sequence[Keeper]) -> None:
         keeper.hurry()
 
 
+def apply_packed_both(one: Keeper, packed: DataFrame, other: Keeper, more: DataFrame, batch: int) -> None:
+    """Apply the changes of a batch to two tables of one database, in one transaction."""
+    packed.persist()
+    more.persist()
+    try:
+        changes, others = changes_in(packed, one.writer.layout), changes_in(more, other.writer.layout)
+        one.take_both(batch, changes, other, others)
+    finally:
+        packed.unpersist()
+        more.unpersist()
+
+
 def apply_packed(keeper: Keeper, packed: DataFrame, batch: int) -> None:
     """Apply the changes of a batch, which are computed once."""
     packed.persist()
@@ -104,4 +116,4 @@ class _Batches:
         self.take(self.made.result(), packed, batch)
 
 
-__all__ = ["Take", "all_hurry", "apply_packed", "start_tables"]
+__all__ = ["Take", "all_hurry", "apply_packed", "apply_packed_both", "start_tables"]

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from uncombine.tables.interrupts import ended_within, interrupts, waited
+from uncombine.tables.interrupts import ended_within, interrupts, unbroken, waited
 
 
 def test_the_first_interrupt_is_noted_and_the_second_one_raised() -> None:
@@ -53,6 +53,18 @@ def test_a_wait_is_interrupted_between_two_calls() -> None:
         with pytest.raises(KeyboardInterrupt):
             waited(ended, seconds)
     assert calls == ["begins", "ends"] * 2
+
+
+def test_an_interrupt_comes_after_work_that_is_not_to_be_broken() -> None:
+    done = list[str]()
+
+    def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        done.append("whole")
+
+    with pytest.raises(KeyboardInterrupt):
+        unbroken(work)
+    assert done == ["whole"]
 
 
 def test_a_handler_of_the_program_keeps_the_signal() -> None:

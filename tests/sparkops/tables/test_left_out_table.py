@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from live_tables import in_order
@@ -20,6 +21,7 @@ import uncombine as uc
 from uncombine.errors import InvalidArgument, NoSuchStep, TableMismatch
 from uncombine.sparkops.tables.left_out_table import LAYOUT
 from uncombine.tables import Keeper
+from uncombine.tables.sql import SqlWriter
 
 NOW = {"availableNow": True}
 SCHEMA = pa.schema({"ts": pa.timestamp("us", "UTC"), "k": pa.string(), "x": pa.int64()})
@@ -97,11 +99,17 @@ def test_a_table_has_each_row_that_was_left_out_once(
         for life in range(3):
             with monkeypatch.context() as patch:
                 if life == 1:
-                    patch.setattr(Keeper, "take", _fails_once(urls[0]))
+                    patch.setattr(Keeper, "take", _fails(Keeper.take))
+                    patch.setattr(SqlWriter, "_taken", _fails(SqlWriter._taken))
                 live = flow.to_table(urls[0], **options)
                 if life == 1:
                     with pytest.raises(StreamingQueryException, match="the second table is not reached"):
                         live.awaitTermination()
+                    if kind == "duckdb":  # in one file both take a batch or none
+                        for place in ("a.db", "seen.db"):
+                            with duckdb.connect(str(tmp_path / place), read_only=True) as db:
+                                numbers = "SELECT table_name, batch FROM _uncombine_batches ORDER BY ALL"
+                                assert db.execute(numbers).fetchall() == [("bad", 2), ("totals", 2)]
                 else:
                     live.awaitTermination()
             for number in range(2 * life + 2, 2 * life + 4):
@@ -125,14 +133,14 @@ def _begun(folder: Path, r: random.Random) -> Path:
     return folder
 
 
-def _fails_once(url: str) -> Any:
-    """`Keeper.take`, which fails for the live table after the other one has the batch."""
-    take, name = Keeper.take, url.rpartition("#")[2].rpartition("/")[2]
+def _fails(take: Any) -> Any:
+    """A part of the way of batch 3 into its tables, which fails for the live table after the other one has it."""
 
-    def failing(keeper: Keeper, batch: int, changes: Any) -> bool:
-        if "bad" not in keeper.writer.name and batch == 3:
-            raise RuntimeError(f"the second table is not reached ({name})")
-        return take(keeper, batch, changes)
+    def failing(self: Any, *arguments: Any) -> Any:
+        name = getattr(self, "writer", self).name
+        if "bad" not in name and 3 in arguments:
+            raise RuntimeError("the second table is not reached")
+        return take(self, *arguments)
 
     return failing
 
@@ -168,6 +176,10 @@ def test_tables_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     flow, url = flow_over(spark, _begun(tmp_path / "in", random.Random(1))), f"duckdb:{tmp_path}/a.db#totals"
     with pytest.raises(InvalidArgument, match=r"names table 'totals' of .*, the table of the result"):
         flow.to_table(url, checkpoint=tmp_path / "c", left_out=url)
+    for first, second in (("", "?publish={}/seen.db"), ("?publish={}/seen.db", "?publish={}/other.db")):
+        urls = [f"duckdb:{tmp_path}/a.db{one.format(tmp_path)}#{name}" for one, name in ((first, "t"), (second, "u"))]
+        with pytest.raises(InvalidArgument, match="whose copy has both: give both tables the same publish="):
+            flow.to_table(urls[0], checkpoint=tmp_path / "c", left_out=urls[1])
     bounded = uc.flow([{"ts": 0, "x": 1}]).window("1 minute").combine(n=uc.Count())
     with pytest.raises(InvalidArgument, match=r"left_out= of to_table\(\) is for a stream: a run of a bounded flow"):
         bounded.to_table(url, left_out=f"duckdb:{tmp_path}/a.db#bad")
