@@ -18,7 +18,10 @@ from .fingerprint.flow import Fingerprint
 _MODE = "mode was 'accumulating' and is 'retracting'"
 """The words for a flow whose last grouping a table has settled."""
 
-FREE = ("shards", "whole_keys", "near", "planned")
+PLACED = ("whole_keys", "near")
+"""The facts of a step that say by which hashes its rows belong to shards."""
+
+FREE = ("shards", *PLACED, "planned")
 """The parts of a fingerprint that a seed leaves free: how rows are divided among shards, and who lists files."""
 
 
@@ -34,7 +37,15 @@ def seed_steps(seed: Seed, now: Sequence[Fingerprint], same: Collection[str] = (
         raise _other(seed, told or [f"it has {len(steps)} steps with state, and the flow has {len(now)}"])
     parts = [steps.get(number_of(one)) for one in now]
     pairs = zip(parts, now, strict=True)
-    return [None if part is None else ShardSeed(seed.folder, step_under(part, made_by)) for part, made_by in pairs]
+    return [
+        None if part is None else ShardSeed(seed.folder, step_under(part, made_by), _is_moved(part, made_by))
+        for part, made_by in pairs
+    ]
+
+
+def _is_moved(step: SeedStep, now: Fingerprint) -> bool:
+    """True if the rows of a step belong to shards by other hashes now."""
+    return any(step.made_by.get(name) != now.get(name) for name in PLACED)
 
 
 def under_lateness(state: OperatorState, before: Fingerprint, now: Fingerprint) -> OperatorState:
@@ -75,4 +86,4 @@ def _other(seed: Seed, told: Sequence[str]) -> StateMismatch:
     )
 
 
-__all__ = ["corrections_of", "seed_steps", "step_under", "under_lateness"]
+__all__ = ["PLACED", "corrections_of", "seed_steps", "step_under", "under_lateness"]

@@ -139,7 +139,27 @@ def _as_reported(report: Any) -> Progress:
     seconds = _durations(report).get("triggerExecution", 0) / 1000
     began = report.get("timestamp") if isinstance(report, Mapping) else report.timestamp
     ended = None if began is None else datetime.fromisoformat(began) + timedelta(seconds=seconds)
-    return Progress(batch=int(_value(report, "batchId")), seconds=seconds, flows=flows, ended=ended)
+    read, waiting = _files(report)
+    return Progress(
+        batch=int(_value(report, "batchId")),
+        seconds=seconds,
+        flows=flows,
+        ended=ended,
+        files_read=read,
+        files_waiting=waiting,
+    )
+
+
+def _files(report: Any) -> tuple[int | None, int | None]:
+    """The numbers of files that are read and that wait, of sources that know them."""
+    sources = report.get("sources", ()) if isinstance(report, Mapping) else report.sources
+    counts = []
+    for source in sources:
+        end = _value(source, "endOffset")
+        offset = json.loads(end) if isinstance(end, str) and '"counts"' in end else end
+        if isinstance(offset, Mapping) and "counts" in offset:
+            counts.append(offset["counts"])
+    return (sum(read for read, _ in counts), sum(waiting for _, waiting in counts)) if counts else (None, None)
 
 
 def _flow(parts: Mapping[str, Mapping[str, Any]]) -> FlowProgress:

@@ -108,8 +108,9 @@ def all_as_stored(flows: Sequence[Flow], spark: SparkSession, checkpoint: str) -
     if choice and not stored:
         warnings.warn(
             f"the checkpoint {checkpoint!r} was written without batches without data, so timers of processing time, "
-            f"here of {' and '.join(_timers(flows))}, fire with the next data: start from a new checkpoint to have "
-            "such batches, or give uc.flow() tuning=uc.Tuning(wake=False)",
+            f"here of {' and '.join(_timers(flows))}, fire with the next data, also those of another source: that is "
+            "enough as long as some come, and uc.flow(tuning=uc.Tuning(wake=False)) says so; a new checkpoint has such "
+            "batches",
             stacklevel=level_of_user(),
         )
     return [replace(flow, settings=replace(flow.settings, wake=stored)) for flow in flows]

@@ -35,7 +35,7 @@ from ...panes.state.seed import (
 from ...panes.state.store import Chunk, Store
 from ...windows.times import MAX_TIME, MIN_TIME
 from ..fingerprint.differences import number_of
-from ..seeds import step_under
+from ..seeds import PLACED, step_under
 from .conversion import Conversion, shown_panes
 from .plan import Planned, StepPlan
 
@@ -265,7 +265,9 @@ def _check_none_expired(computed: Sequence[SeedStep], folder: str, work: SeedWor
 
 def _laid_out(before: SeedStep, one: StepPlan) -> Mapping[str, Any]:
     """The fingerprint of a step now, whose rows lie as they lay before."""
-    return {**one.made_by, "shards": before.made_by["shards"], "whole_keys": before.made_by["whole_keys"]}
+    placed = ("shards", *PLACED)
+    now = {name: value for name, value in one.made_by.items() if name not in placed}
+    return {**now, **{name: before.made_by[name] for name in placed if name in before.made_by}}
 
 
 def _corrected(

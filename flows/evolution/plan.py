@@ -250,9 +250,12 @@ def _step_plan(
     told = tuple(dict.fromkeys(one.text for one in changed))
     both = "combiners" in old and "combiners" in made_by
     names = _names(dict(old["combiners"]), dict(made_by["combiners"]), renames) if both else {}
-    stage, more = step.stage, both and len(names) < len(made_by["combiners"])
-    if more and isinstance(stage, GroupingStage) and stage.grouping.window.may_be_endless and not history:
-        told = (*told, "a window without an end would lack the earlier rows of a new result for ever")
+    stage = step.stage
+    if both and len(names) < len(made_by["combiners"]) and isinstance(stage, GroupingStage):
+        if history and not stage.grouping.window.may_be_endless:
+            told += ("it is null for windows that had expired; flow.seed(history) and a new table have all",)
+        elif not history and stage.grouping.window.may_be_endless:
+            told += ("a window without an end would lack the earlier rows of a new result for ever",)
     return StepPlan(step, made_by, old, "computed", told, names=names)
 
 

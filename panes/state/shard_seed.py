@@ -33,12 +33,14 @@ class ShardSeed:
 
     folder: str
     step: SeedStep
+    moved: bool = False
+    """True if rows belong to shards by other hashes than in the seed, whose pieces are then no shards of now."""
 
     def state(self, operator: StatefulOperator, shard: int, shards: int, routes: Routes) -> OperatorState:
         """The state of a shard, the one in this place of so many."""
-        empty, own = operator.initial(), numbers(self.step.pieces, shard, shards)
-        every = len(self.step.pieces)
-        near = gcd(every, shards)
+        every = 0 if self.moved else len(self.step.pieces)
+        empty, own = operator.initial(), numbers(self.step.pieces, shard, shards, self.moved)
+        near = gcd(every, shards) if every else 1
         files = [f for f in self.step.files if f.store == OF_ALL_SHARDS or f.piece % near == shard % near]
         if odd := {file.store for file in files} - {name for name, store in empty.stores.items() if store is not None}:
             raise self._other(f"it has rows of {', '.join(map(repr, sorted(odd)))}, which the step does not keep")
@@ -68,7 +70,8 @@ class ShardSeed:
         self, fresh: Sequence[Watermarks], strategies: Sequence[str], shard: int, shards: int
     ) -> InputWatermarks:
         """The watermarks of the shard; `fresh` are those of each input before any report."""
-        return together([piece.marks for piece in own_pieces(self.step.pieces, shard, shards)], fresh, strategies)
+        own = own_pieces(self.step.pieces, shard, shards, self.moved)
+        return together([piece.marks for piece in own], fresh, strategies)
 
     def corrections(self, schema: pa.Schema, shard: int, shards: int) -> Iterator[pa.Table]:
         """The panes that a shard shows first, in these columns: any shard can, so they are divided evenly."""
@@ -96,19 +99,19 @@ class ShardSeed:
         return StateMismatch(f"the seed {self.folder!r} is of another flow, for {fault}: give the seed of this flow")
 
 
-def own_pieces(pieces: Sequence[SeedPiece], shard: int, shards: int) -> Sequence[SeedPiece]:
+def own_pieces(pieces: Sequence[SeedPiece], shard: int, shards: int, moved: bool = False) -> Sequence[SeedPiece]:
     """The pieces whose numbers count for a shard: its own where there are as many shards as pieces, else all."""
-    return [pieces[shard]] if len(pieces) == shards else pieces
+    return [pieces[shard]] if len(pieces) == shards and not moved else pieces
 
 
-def numbers(pieces: Sequence[SeedPiece], shard: int, shards: int) -> SeedPiece:
+def numbers(pieces: Sequence[SeedPiece], shard: int, shards: int, moved: bool = False) -> SeedPiece:
     """The numbers of a shard.
 
     Of several pieces the furthest readings of the clocks count, since a row that came too late for one of them must not
     open a window again; and the least promise to the step after it. The counts of all are those of the first shard.
     """
-    own = own_pieces(pieces, shard, shards)
-    if len(pieces) == shards:
+    own = own_pieces(pieces, shard, shards, moved)
+    if len(pieces) == shards and not moved:
         return own[0]
     percentiles: dict[float, int] = {}
     for percent, time in (pair for piece in own for pair in piece.percentiles):

@@ -67,7 +67,7 @@ class SourcesOfStep:
         since = "" if first["last_report"] is None else f" since {text_of(first['last_report'])}"
         latest = max((row["last_report"] for row in self.rows if row["last_report"] is not None), default=None)
         if since and latest is not None and latest > first["last_report"]:
-            since += f" (the last source that had one: {text_of(latest)})"
+            since += f" (another one had until {text_of(latest)})"
         left = 0 if first["end"] is None else first["end"] - first["offset"]
         behind = f", and is {left:,} offsets behind its end" if left else ""
         return f" because {name}{where}{more} had no later time{since}{behind}"

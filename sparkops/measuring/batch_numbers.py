@@ -229,7 +229,9 @@ class Progress:
     Flows of the same name are numbered from 1, in the order in which their DataFrames were made. "flow" is the name of
     a flow without a name. A query that has been started again and waits for its first rows has `waiting_since`; then
     the batch is the last one before the start, and its stages have their state and clocks alone. `ended` is the time at
-    which the batch ended, as far as Spark says it.
+    which the batch ended, as far as Spark says it. `files_read` and `files_waiting` are the numbers of files of
+    `uc.Files` with `order=` that are read, and of those that were there and not read when the batch was planned; None
+    for other sources.
 
     >>> from uncombine.sparkops.progress import FlowProgress, Progress, StageProgress
     >>> clicks, views = (FlowProgress((StageProgress(rows_in=rows),)) for rows in (3, 4))
@@ -245,6 +247,8 @@ class Progress:
     flows: Mapping[str, FlowProgress] = field(default_factory=dict)
     waiting_since: datetime | None = None
     ended: datetime | None = None
+    files_read: int | None = None
+    files_waiting: int | None = None
 
     @property
     def stages(self) -> tuple[StageProgress, ...]:
@@ -285,7 +289,8 @@ class Progress:
         flows = {name: flow.to_dict() for name, flow in self.flows.items()}
         times = {"waiting_since": self.waiting_since, "ended": self.ended}
         told = {name: time.isoformat() for name, time in times.items() if time is not None}
-        return {"batch": self.batch, "seconds": self.seconds, "flows": flows, **told}
+        files = {"files_read": self.files_read, "files_waiting": self.files_waiting}
+        return {"batch": self.batch, "seconds": self.seconds, **files, "flows": flows, **told}
 
     def with_state_of(self, before: Progress) -> Progress:
         """The batch, with the state of one before it where it touched none."""
@@ -314,6 +319,9 @@ class Progress:
             after = f"after batch {self.batch}" + (f": {'; '.join(states)}" if states else "")
             return f"waiting since {self.waiting_since:%Y-%m-%d %H:%M:%S}; {after}"
         head = f"batch {self.batch}, {self.seconds:.1f} s"
+        if self.files_waiting:
+            read = self.files_read or 0
+            head += f", {read:,} of {read + self.files_waiting:,} files"
         if len(self.flows) != 1:
             return "; ".join([head, *(f"{name}{_with_files(flow)}" for name, flow in self.flows.items())])
         return head + _with_files(next(iter(self.flows.values())))

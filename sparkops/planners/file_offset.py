@@ -34,6 +34,8 @@ class FileOffset:
     """The files that are read and were there."""
     gone: Mapping[str, PathSet] = field(default_factory=dict)
     """The files that are read and were gone, by the day on which they were missed."""
+    waiting: int = 0
+    """The number of files that were there and not read when the batch was planned."""
 
     def has(self, hashes: np.ndarray) -> np.ndarray:
         """True for each file that is read, by its hash."""
@@ -42,7 +44,9 @@ class FileOffset:
             known |= day.has(hashes)
         return known
 
-    def after(self, files: Mapping[str, int], hold: int | None, there: np.ndarray, today: date) -> FileOffset:
+    def after(
+        self, files: Mapping[str, int], hold: int | None, there: np.ndarray, today: date, waiting: int = 0
+    ) -> FileOffset:
         """The offset after a batch of these files; `there` has the hashes of all files that are there."""
         batch = hashes_of(list(files))
         present = PathSet(np.concatenate([there, batch]))
@@ -51,7 +55,7 @@ class FileOffset:
         gone[str(today)] = self.read.only(missed).both(gone.get(str(today), EMPTY))
         kept = {day: paths for day, paths in gone.items() if len(paths) and day > str(today - KNOWN_FOR)}
         read = PathSet(np.concatenate([present.hashes[self.has(present.hashes)], batch]))
-        return FileOffset(dict(files), hold, read, kept)
+        return FileOffset(dict(files), hold, read, kept, waiting)
 
     @property
     def stored(self) -> Offset:
@@ -61,6 +65,7 @@ class FileOffset:
             "hold": self.hold,
             "read": self.read.text,
             "gone": {day: paths.text for day, paths in self.gone.items()},
+            "counts": [len(self.read), self.waiting],
             "form": FORM,
         }
 
@@ -80,7 +85,8 @@ class FileOffset:
                 "start from a new checkpoint"
             )
         gone = {str(day): PathSet.of_text(text) for day, text in stored["gone"].items()}
-        return cls(dict(stored["files"]), stored["hold"], PathSet.of_text(stored["read"]), gone)
+        _, waiting = stored.get("counts", (0, 0))
+        return cls(dict(stored["files"]), stored["hold"], PathSet.of_text(stored["read"]), gone, waiting)
 
 
 __all__ = ["FileOffset"]

@@ -81,7 +81,8 @@ class FilePlanner(Planner):
         if not batch and hold == before.hold:
             return offset
         files = {file.path: file.size for file in batch}
-        return before.after(files, hold, hashes, datetime.now(UTC).date()).stored
+        today, waiting = datetime.now(UTC).date(), len(unread) - len(batch)
+        return before.after(files, hold, hashes, today, waiting).stored
 
     def tasks(self, start: Offset, end: Offset) -> Sequence[pa.RecordBatch]:
         before, after = FileOffset.of(start), FileOffset.of(end)

@@ -200,6 +200,11 @@ def test_rule_67_a_year_of_weekly_files_loses_nothing(spark: SparkSession, tmp_p
     query = run(days(spark, tmp_path / "in"), tmp_path / "ordered", shown)
     assert dropped(query) == 0
     assert len(query.recentProgress) >= 6
+    batches = [one for report in query.recentProgress if (one := uc.progress(report)) is not None]
+    assert (batches[-1].files_read, batches[-1].files_waiting) == (53, 0)
+    assert all(one.files_read + one.files_waiting == 53 for one in batches)
+    assert f", {batches[0].files_read} of 53 files: " in str(batches[0])
+    assert [uc.progress(report).files_read for report in lost.recentProgress][:1] == [None]
     assert shown.counts == by_day(table)
     assert sum(shown.counts.values()) == table.num_rows == 10_400
 

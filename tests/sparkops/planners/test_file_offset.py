@@ -37,6 +37,16 @@ def test_it_comes_back_as_it_was_stored() -> None:
     assert json.dumps(stored.stored) == json.dumps(offset.stored)
 
 
+def test_it_counts_files_that_are_read_and_files_that_wait() -> None:
+    there = hashes_of(["/in/a", "/in/b", "/in/c"])
+    offset = again(FileOffset().after(sized("/in/a"), None, there, DAY, waiting=2))
+    assert (offset.waiting, offset.stored["counts"]) == (2, [1, 2])
+    offset = again(offset.after(sized("/in/b", "/in/c"), None, there, DAY))
+    assert offset.stored["counts"] == [3, 0]
+    before = {name: value for name, value in offset.stored.items() if name != "counts"}
+    assert FileOffset.of(before).waiting == 0
+
+
 def test_a_file_that_is_gone_is_known_for_a_week() -> None:
     offset = FileOffset().after(sized("/in/a", "/in/b"), None, hashes_of(["/in/a", "/in/b"]), DAY)
     offset = again(offset.after(sized("/in/c"), None, hashes_of(["/in/b", "/in/c"]), DAY))

@@ -185,3 +185,30 @@ def test_tables_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:
         bounded.to_table(url, left_out=f"duckdb:{tmp_path}/a.db#bad")
     assert not (tmp_path / "c").exists()
     assert not (tmp_path / "a.db").exists()
+
+
+def test_a_query_gets_such_a_table_by_a_new_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows then come to their shards one by one, by their keys, where windows of a key were in several shards."""
+    folder, url = tmp_path / "in", f"duckdb:{tmp_path}/a.db#totals"
+    folder.mkdir()
+    first = [f"2024-05-01T12:{minute:02}:10Z,{k},{minute}" for minute in range(50) for k in "abcdef"]
+    (folder / "000.csv").write_text("\n".join(["ts,k,x", *first]) + "\n")
+    files = uc.Files(folder, schema=SCHEMA, order="name")
+    tuning = uc.Tuning(shards=4)
+    source = uc.flow(files, spark=spark, streaming=True, watermark="5 minutes", tuning=tuning)
+    windows = source.window("10 minutes", "early every 1 row", mode="retracting", allowed_lateness="1 hour")
+    flow = windows.combine(by="k", total=uc.Sum("x"))
+    flow.to_table(url, checkpoint=tmp_path / "c", trigger=NOW).awaitTermination()
+    uc.evolve(tmp_path / "c", flow, to=tmp_path / "d")
+    more = [f"2024-05-01T12:{minute:02}:20Z,{k},1000" for minute in range(0, 50, 7) for k in "abcdef"]
+    more += ["2024-05-01T10:00:00Z,a,1", "2024-05-01T12:00:00Z,a,many"]
+    (folder / "001.csv").write_text("\n".join(["ts,k,x", *more]) + "\n")
+    live = flow.to_table(url, checkpoint=tmp_path / "d", trigger=NOW, left_out=f"duckdb:{tmp_path}/a.db#bad")
+    live.awaitTermination()
+    want: Counter[tuple[str, int]] = Counter()
+    for line in [*first, *more[:-2]]:
+        time, k, x = line.split(",")
+        want[k, int(time[14:16]) // 10] += int(x)
+    got = {(row["k"], row["window_start"].minute // 10): row["total"] for row in live.arrow().to_pylist()}
+    assert got == want
+    assert sorted(row["why"] for row in live.left_out.arrow().to_pylist()) == ["late", "unreadable"]
