@@ -148,22 +148,26 @@ def check_division(flow: uc.Flow, tables: list[pa.Table], shards: int, folder: P
     marks = stored(alone.watermarks, [""] * len(inputs))
     piece, files = write_piece(str(folder), 0, alone.state, marks)
     seed = ShardSeed(str(folder), SeedStep({}, (piece,), tuple(files)))
-    parcels: dict[int, list[Parcel]] = {}
-    for place, table in enumerate(tables):
-        port = step.ports[place] if step.ports else 0
-        lift = step.stage.lift(table.schema, shards, False, port)
-        for number, parcel in lift(table, NOW):
-            parcels.setdefault(number, []).append(replace(parcel, input=place))
-    running = []
-    for number in range(shards):
-        one = Shard.start(step.operator(), *inputs, ports=step.ports)
-        running.append(one.play(*arrivals(parcels[number], len(inputs)))[0] if number in parcels else one)
-    expected = list(map(rows_of_stores, running))
-    operator = alone.operator
-    routes = partial(lift.routes, operator)
 
-    def divided(part: ShardSeed, count: int) -> list[dict[str, Counter[str]]]:
-        states = [part.state(operator, number, count, routes) for number in range(count)]
+    def played(as_rows: bool) -> tuple[list[Shard], Any]:
+        """The shards after the rows, which come to them as rows or combined, and the hashes by which they come."""
+        parcels: dict[int, list[Parcel]] = {}
+        for place, table in enumerate(tables):
+            port = step.ports[place] if step.ports else 0
+            lift = step.stage.lift(table.schema, shards, False, port, as_rows)
+            for number, parcel in lift(table, NOW):
+                parcels.setdefault(number, []).append(replace(parcel, input=place))
+        running = []
+        for number in range(shards):
+            one = Shard.start(step.operator(), *inputs, ports=step.ports)
+            running.append(one.play(*arrivals(parcels[number], len(inputs)))[0] if number in parcels else one)
+        return running, partial(lift.routes, alone.operator)
+
+    running, combined = played(False)
+    expected = list(map(rows_of_stores, running))
+
+    def divided(part: ShardSeed, count: int, routes: Any = combined) -> list[dict[str, Counter[str]]]:
+        states = [part.state(alone.operator, number, count, routes) for number in range(count)]
         return [rows_of_stores(replace(alone, state=state)) for state in states]
 
     assert divided(seed, shards) == expected
@@ -174,6 +178,9 @@ def check_division(flow: uc.Flow, tables: list[pa.Table], shards: int, folder: P
     assert divided(again, shards) == expected
     assert divided(again, 2 * shards) == divided(seed, 2 * shards)
     assert divided(again, 3) == divided(seed, 3)
+    # Rows that come as rows may belong to other shards than combined ones, of which there are as many.
+    elsewhere, as_rows = played(True)
+    assert divided(replace(again, moved=True), shards, as_rows) == list(map(rows_of_stores, elsewhere))
     return sum(rows.total() for one in expected for rows in one.values())
 
 
