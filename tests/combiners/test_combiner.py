@@ -113,12 +113,6 @@ def test_bound_combiners_have_scalar_views() -> None:
     assert fn.result(fn.accumulate({"x": [5, 5]}, weights=[3, -1])) == 5.0
 
 
-def test_times_are_subtracted_after_the_grouping() -> None:
-    rows = pa.table({"t": pa.array([0, 5], pa.timestamp("us", "UTC"))})
-    with pytest.raises(uc.errors.TypeMismatch, match=r"one side gives timestamp.*: name both results, and"):
-        uc.aggregate(rows, length=uc.Max("t") - uc.Min("t"))
-
-
 def test_a_notebook_shows_a_combiner_in_words() -> None:
     shown = (
         uc.Sum("x") / uc.Count(),
