@@ -6,7 +6,7 @@ Guarded by tests/cli/test_file_rows.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -114,6 +114,7 @@ def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *o
             compared = (expression_of(text).columns for text in by_clock)
             needed = needed.union(times_of(arguments, schema), filter(None, others), *compared)
         table = _whole(filtered, arguments, needed, unreadable.append)
+    read = None if needed is None else {*needed, *(() if condition is None else condition.columns)}
     if arguments.where and not table.num_rows:
         raise InvalidArgument(f"no row is left by --where {' --where '.join(map(repr, arguments.where))}")
     if event_time is None and (made := _parsed(table, arguments.time)) is not None:
@@ -126,7 +127,22 @@ def read_rows(arguments: argparse.Namespace, results: Mapping[str, Combiner], *o
     table = _left_by(by_clock, table, arguments)
     table, by = with_keys(_by_the_clock(table, arguments), arguments.by)
     notes = (*unreadable_notes(unreadable), *shown_twice(table[arguments.time], arguments.time_zone))
+    notes += _unjudged(arguments.type, read)
     return FileRows(table=table, by=by, notes=notes, unreadable=tuple(unreadable), files=len(source.listed))
+
+
+def _unjudged(types: Sequence[str], read: Collection[str] | None) -> tuple[str, ...]:
+    """That wrong values in columns with a type lose no row, where nothing reads the column.
+
+    >>> _unjudged(["status=int64", "n=int64"], ["n"])[0]
+    "nothing reads column 'status', so its wrong values are no bad rows: --where 'status!=' reads it"
+    """
+    names = [text.partition("=")[0] for text in types]
+    return tuple(
+        f"nothing reads column {name!r}, so its wrong values are no bad rows: --where '{name}!=' reads it"
+        for name in names
+        if read is not None and name not in read
+    )
 
 
 def _of_the_clock(text: str, arguments: argparse.Namespace, schema: pa.Schema) -> bool:

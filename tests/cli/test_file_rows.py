@@ -235,6 +235,9 @@ def test_a_bad_value_in_a_column_that_nothing_reads_loses_no_row(
         said = capsys.readouterr()
         assert sum(json.loads(line)["n"] for line in said.out.splitlines()) == count
         assert ("cannot be read" in said.err) == (count == 1)
+        assert ("nothing reads column 'n', so its wrong values are no bad rows: --where 'n!='" in said.err) == (
+            needs == ["--combine", "n=count"] or "--where" in needs
+        )
 
 
 def test_texts_that_stand_for_no_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
