@@ -253,7 +253,7 @@ def _step_plan(
     stage = step.stage
     if both and len(names) < len(made_by["combiners"]) and isinstance(stage, GroupingStage):
         if history and not stage.grouping.window.may_be_endless:
-            told += ("it is null for windows that had expired; flow.seed(history) and a new table have all",)
+            told += ("a new result is null for windows that had expired: flow.seed(history) has all",)
         elif not history and stage.grouping.window.may_be_endless:
             told += ("a window without an end would lack the earlier rows of a new result for ever",)
     return StepPlan(step, made_by, old, "computed", told, names=names)
