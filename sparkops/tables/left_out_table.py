@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
@@ -89,7 +90,7 @@ class NumberedRows:
         for table in tables:
             whole = flat(table[LEFT_OUT]).drop_null()
             rows = pa.Table.from_struct_array(whole)
-            places = pa.array(range(place, place + len(whole)), pa.int64())
+            places = pa.array(np.arange(place, place + len(whole)))
             place += len(whole)
             own = {"batch": pa.repeat(pa.scalar(self.batch, pa.int64()), len(whole)), "place": places}
             yield pa.table(
